@@ -1,0 +1,103 @@
+/**
+ * The model test: random sequences of commands run on a store and on `memory()` side by side. Every answer and,
+ * after every command, everything that can be seen must be the same. It finds what no one thought of testing; a
+ * failure is shrunk to the few commands that cause it and printed with its seed.
+ *
+ * fast-check is given by the caller, so that the kit doesn't depend on it.
+ */
+import assert from 'node:assert/strict'
+import type fc from 'fast-check'
+import type { Clock } from '../../core/clock.ts'
+import type { Store } from '../contract.ts'
+import { memory } from '../memory/index.ts'
+import type { ConformanceApi } from './index.ts'
+import { ManualClock } from './manual-clock.ts'
+import type { Operation } from './model-operations.ts'
+import { DEFINITIONS, IDS, OWNERS, operation, Script, withoutSeq } from './model-operations.ts'
+import type { ConformanceDatabase } from './world.ts'
+
+export interface ModelConformanceOptions {
+  readonly name: string
+  readonly api: ConformanceApi
+  /** A new, empty database whose stores live on `clock`. Called once for each sequence. */
+  readonly create: (clock: Clock) => Promise<ConformanceDatabase>
+  /** The default export of fast-check. */
+  readonly fc: typeof fc
+  /** How many sequences are tried. Default: 100. */
+  readonly sequences?: number
+  /** The longest sequence. Default: 50 operations. */
+  readonly length?: number
+  /** Repeats the sequences of an earlier run. Default: new ones each time. */
+  readonly seed?: number
+}
+
+/** Declares one test. */
+export function modelConformance(options: ModelConformanceOptions): void {
+  const { name, api, create, fc: check, sequences = 100, length = 50, seed } = options
+  const property = check.asyncProperty(
+    check.array(operation(check), { minLength: length / 2, maxLength: length, size: 'max' }),
+    (operations) => sideBySide(operations, create),
+  )
+  api.it(`${name} and the memory store do the same, whatever the commands`, async () => {
+    await check.assert(property, { numRuns: sequences, ...(seed === undefined ? {} : { seed }) })
+  })
+}
+
+async function sideBySide(
+  operations: readonly Operation[],
+  create: (clock: Clock) => Promise<ConformanceDatabase>,
+): Promise<void> {
+  const clock = new ManualClock()
+  const reference = memory({ clock })
+  const database = await create(clock)
+  const subject = database.connect()
+  try {
+    await reference.open()
+    await subject.open()
+    const script = new Script(clock, reference)
+    for (const drawn of operations) {
+      const call = await script.toCall(drawn)
+      const expected = await call(reference)
+      assert.deepEqual(await call(subject), expected, `answer to ${JSON.stringify(drawn)}`)
+      assert.deepEqual(await visible(subject), await visible(reference), `state after ${JSON.stringify(drawn)}`)
+    }
+  } finally {
+    await subject.close()
+    await database.destroy()
+  }
+}
+
+/** Everything that can be seen of a store, in forms that don't depend on what the contract leaves open. */
+async function visible(store: Store): Promise<unknown> {
+  const histories = await store.histories(IDS)
+  const endings = await store.endings(IDS)
+  const runs = []
+  for (const id of IDS) {
+    const [run] = await store.runs([id])
+    if (run === undefined) continue
+    runs.push({
+      run: withoutSeq(run),
+      ending: endings.get(id),
+      history: histories.get(id) ?? [],
+      attempts: await store.attempts(id),
+    })
+  }
+  const requests = []
+  for (const owner of OWNERS) requests.push(...(await store.cancelRequests(owner)))
+  const now = store.clock.now()
+  const dueOf = async (definitions: readonly string[]): Promise<number | null> => {
+    const due = await store.nextDue(definitions)
+    return due === null ? null : Math.max(due, now)
+  }
+  return {
+    runs,
+    missing: IDS.filter((id) => endings.get(id) === 'missing'),
+    inputs: await store.inputs(IDS),
+    order: (await store.list({ limit: 100 })).map(({ id }) => id),
+    ended: (await store.list({ limit: 2, status: ['SUCCESS', 'DEAD'], definition: 'x' })).map(({ id }) => id),
+    requests: requests.map(({ runId, token }) => `${runId} ${token}`).toSorted(),
+    due: [await dueOf(DEFINITIONS), await dueOf(['y'])],
+    expiry: await store.nextExpiry(),
+    processes: (await store.processes()).toSorted((a, b) => (a.owner < b.owner ? -1 : 1)),
+  }
+}

@@ -1,0 +1,171 @@
+/**
+ * The memory store: for tests, and the reference model of the contract, so it is plain maps and obvious code.
+ *
+ * Nothing survives the process. Within it, the data belongs to the object: it is there again after `close()` and
+ * `open()`, and several engines may share one object, each closing it when it is done without hurting the others.
+ * Every call does its work at once, before its promise is returned.
+ */
+import type { Clock, EpochMs } from '../../core/clock.ts'
+import { realClock } from '../../core/clock.ts'
+import { ConfigurationError, StoreClosedError } from '../../core/errors.ts'
+import type {
+  ClaimedRun,
+  ClaimRequest,
+  Command,
+  HeldClaim,
+  ListRequest,
+  Outcome,
+  ReclaimedRun,
+  ReclaimRequest,
+  RenewOutcome,
+  Store,
+  StoreCapabilities,
+} from '../contract.ts'
+import type { AttemptRecord, CheckpointRecord, EncodedValue, Ending, ProcessRecord, RunRecord } from '../records.ts'
+import { isTerminal } from '../records.ts'
+import { commit } from './commands.ts'
+import { claim, reclaim, renew, tokenOf } from './leases.ts'
+import { Tables } from './tables.ts'
+
+export interface MemoryOptions {
+  /** Default: the host's clock. */
+  readonly clock?: Clock
+}
+
+/** A store that keeps everything in this process. */
+export function memory(options: MemoryOptions = {}): Store {
+  return new MemoryStore(options.clock ?? realClock)
+}
+
+class MemoryStore implements Store {
+  readonly name = 'memory'
+  readonly capabilities: StoreCapabilities = { durable: false, shared: false }
+  readonly #data = new Tables()
+  #clock: Clock
+  #opened = false
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  get clock(): Clock {
+    return this.#clock
+  }
+
+  setClock(clock: Clock): void {
+    if (clock === this.#clock) return
+    if (this.#opened) {
+      throw new ConfigurationError({ option: 'clock', problem: 'the store has been opened with another clock already' })
+    }
+    this.#clock = clock
+  }
+
+  async open(): Promise<void> {
+    this.#opened = true
+  }
+
+  /** There is nothing to let go of; other engines may still be using the store. */
+  async close(): Promise<void> {}
+
+  async commit(commands: readonly Command[]): Promise<readonly Outcome[]> {
+    return commit(this.#tables(), commands, this.#now())
+  }
+
+  async claim(request: ClaimRequest): Promise<readonly ClaimedRun[]> {
+    return claim(this.#tables(), request, this.#now())
+  }
+
+  async renew(claims: readonly HeldClaim[], leaseMs: number): Promise<RenewOutcome> {
+    return renew(this.#tables(), claims, leaseMs, this.#now())
+  }
+
+  async reclaim(request: ReclaimRequest): Promise<readonly ReclaimedRun[]> {
+    return reclaim(this.#tables(), request, this.#now())
+  }
+
+  async registerProcess(process: Omit<ProcessRecord, 'registeredAt'>): Promise<void> {
+    this.#tables().processes.set(process.owner, Object.freeze({ ...process, registeredAt: this.#now() }))
+  }
+
+  async removeProcesses(owners: readonly string[]): Promise<void> {
+    const { runs, processes } = this.#tables()
+    for (const owner of owners) if (runs.heldBy(owner).length === 0) processes.delete(owner)
+  }
+
+  async processes(): Promise<readonly ProcessRecord[]> {
+    return [...this.#tables().processes.values()]
+  }
+
+  async runs(ids: readonly string[]): Promise<readonly (RunRecord | undefined)[]> {
+    const { runs } = this.#tables()
+    return ids.map((id) => runs.get(id))
+  }
+
+  async inputs(ids: readonly string[]): Promise<readonly (EncodedValue | undefined)[]> {
+    const { inputs } = this.#tables()
+    return ids.map((id) => inputs.get(id))
+  }
+
+  async endings(ids: readonly string[]): Promise<ReadonlyMap<string, Ending | 'missing'>> {
+    const { runs, endings } = this.#tables()
+    const found = new Map<string, Ending | 'missing'>()
+    for (const id of ids) {
+      const run = runs.get(id)
+      const ending = run === undefined ? 'missing' : endings.get(id)
+      if (ending !== undefined && (run === undefined || isTerminal(run.status))) found.set(id, ending)
+    }
+    return found
+  }
+
+  async list(request: ListRequest): Promise<readonly RunRecord[]> {
+    const { status, definition, limit, beforeSeq } = request
+    const found: RunRecord[] = []
+    for (const run of this.#tables().runs.newest(beforeSeq)) {
+      if (found.length >= limit) break
+      if (status !== undefined && !status.includes(run.status)) continue
+      if (definition !== undefined && run.definition !== definition) continue
+      found.push(run)
+    }
+    return found
+  }
+
+  async histories(ids: readonly string[]): Promise<ReadonlyMap<string, readonly CheckpointRecord[]>> {
+    const tables = this.#tables()
+    return new Map(ids.map((id) => [id, tables.history(id)]))
+  }
+
+  async attempts(id: string): Promise<readonly AttemptRecord[]> {
+    return this.#tables().attempts(id)
+  }
+
+  async cancelRequests(owner: string): Promise<readonly HeldClaim[]> {
+    const runs = this.#tables().runs.askedToCancel(owner)
+    return runs.map((run) => ({ runId: run.id, token: tokenOf(run) }))
+  }
+
+  async nextDue(definitions: readonly string[]): Promise<EpochMs | null> {
+    return this.#tables().runs.nextDue(definitions, this.#now())
+  }
+
+  async nextExpiry(): Promise<EpochMs | null> {
+    return this.#tables().runs.nextExpiry()
+  }
+
+  /** Never calls back: changes made in this process are announced by the runtime, and there are no others. */
+  watch(_onChange: () => void): () => void {
+    return () => {}
+  }
+
+  leaseThread(): null {
+    return null
+  }
+
+  #tables(): Tables {
+    if (!this.#opened) throw new StoreClosedError({ store: this.name })
+    return this.#data
+  }
+
+  #now(): EpochMs {
+    return this.#clock.now()
+  }
+}

@@ -1,0 +1,154 @@
+/** What a store keeps, as plain data. Every store reads and writes exactly these shapes. */
+import type { EpochMs } from '../core/clock.ts'
+
+/**
+ * ENQUEUED: claimable. DELAYED: claimable once due. PENDING: claimed, under a lease. WAITING: suspended until
+ * a timer, a signal or a child. SUCCESS, ERROR (the function's own verdict), CANCELLED and DEAD (dead-lettered)
+ * are terminal.
+ */
+export type RunStatus = 'ENQUEUED' | 'DELAYED' | 'PENDING' | 'WAITING' | TerminalStatus
+export type TerminalStatus = 'SUCCESS' | 'ERROR' | 'CANCELLED' | 'DEAD'
+
+export const TERMINAL_STATUSES: readonly TerminalStatus[] = ['SUCCESS', 'ERROR', 'CANCELLED', 'DEAD']
+
+export function isTerminal(status: RunStatus): status is TerminalStatus {
+  return status === 'SUCCESS' || status === 'ERROR' || status === 'CANCELLED' || status === 'DEAD'
+}
+
+/** Why a run or an attempt failed; `cancelled` and `timeout` are also why a run was cancelled. */
+export type FailureKind =
+  | 'error'
+  | 'transient'
+  | 'permanent'
+  | 'timeout'
+  | 'crashed'
+  | 'cancelled'
+  | 'nondeterminism'
+  | 'serialization'
+
+/** Text made by the codec (core/codec.ts): plain JSON, or JSON in the codec's envelope. */
+export type EncodedValue = string
+
+export interface Failure {
+  readonly kind: FailureKind
+  /** The encoded error; null where the kind says it all (cancelled, crashed, a run's timeout). */
+  readonly error: EncodedValue | null
+}
+
+export type DefinitionKind = 'workflow' | 'job' | 'stepRunner'
+
+/** How a run came to an end. */
+export type Ending =
+  | { readonly status: 'SUCCESS'; readonly output: EncodedValue }
+  | { readonly status: 'ERROR' | 'DEAD' | 'CANCELLED'; readonly failure: Failure }
+
+/** The hot row of a run; its input and its ending are kept apart. */
+export interface RunRecord {
+  /** Total order of acceptance; the place of the run in its queue. */
+  readonly seq: number
+  readonly id: string
+  readonly definition: string
+  readonly kind: DefinitionKind
+  /** null: the internal queue, which every engine with the definition serves. */
+  readonly queue: string | null
+  readonly status: RunStatus
+  readonly inputHash: string
+  /** When a DELAYED or WAITING run becomes claimable by time alone; null: not by time. */
+  readonly dueAt: EpochMs | null
+  /** The token of the last claim: that of the live one while PENDING; null before the first and once reclaimed. */
+  readonly token: string | null
+  /** The owner (process incarnation) of the last claim. */
+  readonly owner: string | null
+  readonly leaseUntil: EpochMs | null
+  /** 0, and one more for each requeue of the ended run. */
+  readonly epoch: number
+  /** Claims so far, of every sort: a delivery of number 1 has no history to read. */
+  readonly deliveries: number
+  /** Attempts of this epoch, counted at the claim; neither resumes nor deliveries that were handed back count. */
+  readonly attempt: number
+  /** Claims of this epoch that ended with the death of their process or the loss of their lease. */
+  readonly crashes: number
+  /** More crashes than this dead-letter the run. */
+  readonly maxRecoveries: number
+  readonly timeoutMs: number | null
+  /** Set from `timeoutMs` at the first claim of an epoch. */
+  readonly deadlineAt: EpochMs | null
+  readonly cancelRequested: boolean
+  readonly createdAt: EpochMs
+  /** When the current attempt was claimed; null between attempts. */
+  readonly startedAt: EpochMs | null
+  readonly endedAt: EpochMs | null
+  readonly failureKind: FailureKind | null
+  /** The client's id of the command that started the run, so that a resend recognises itself. */
+  readonly startId: string
+  /** The client's id of the last cancel or requeue that was applied, for the same reason. */
+  readonly operationId: string | null
+}
+
+/**
+ * One entry of a run's history, in the order they were recorded (`seq`, from 0, without gaps).
+ *
+ * - `outcome`: a durable call's recorded outcome, an error if `failed`. The order of outcomes is the order of
+ *   their delivery to the body.
+ * - `timer`: a sleep was begun; `value` is its wake instant as a decimal number.
+ * - `order`: nothing but a confirmation of delivery counts (see `delivered`).
+ */
+export interface CheckpointRecord {
+  readonly seq: number
+  readonly type: 'outcome' | 'timer' | 'order'
+  /** The position of the durable call; -1 for `order`. */
+  readonly position: number
+  /** The durable call: 'step', 'sleep', 'now', ...; '' for `order`. */
+  readonly verb: string
+  readonly name: string
+  readonly failed: boolean
+  readonly value: EncodedValue | null
+  /** Durable calls made when this was recorded: a lower bound of those made before its delivery. */
+  readonly calls: number
+  /** How many outcomes are known to have been delivered (or to be next), so that their counts below are exact. */
+  readonly delivered: number
+  /**
+   * Exact counts of calls for outcomes below `delivered` where they differ from `calls` of their record: JSON text
+   * of `[[index among outcomes, calls], ...]`, or null.
+   */
+  readonly counts: string | null
+  readonly recordedAt: EpochMs
+  /** Attempts that a step took; 1 elsewhere. */
+  readonly attempts: number
+}
+
+export type NewCheckpoint = Omit<CheckpointRecord, 'recordedAt'>
+
+export type AttemptOutcome =
+  | 'running'
+  | 'succeeded'
+  | 'failed'
+  | 'cancelled'
+  | 'dead'
+  | 'crashed'
+  | 'interrupted'
+  | 'requeued'
+
+/** One line of a run's history of attempts. */
+export interface AttemptRecord {
+  readonly epoch: number
+  readonly attempt: number
+  readonly outcome: AttemptOutcome
+  readonly owner: string | null
+  readonly startedAt: EpochMs | null
+  readonly endedAt: EpochMs | null
+  readonly failureKind: FailureKind | null
+}
+
+/** A live process that claims runs, and how others of its host can tell that it is dead. */
+export interface ProcessRecord {
+  /** Executor id and incarnation: never used by two processes, nor twice by one. */
+  readonly owner: string
+  readonly host: string
+  readonly pid: number
+  /** Where known (Linux): start time of the pid, boot of the host, and the pid's namespace. */
+  readonly pidStart: string | null
+  readonly bootId: string | null
+  readonly pidNamespace: string | null
+  readonly registeredAt: EpochMs
+}

@@ -1,0 +1,158 @@
+/** Which files the store opens, which it refuses, and that it leaves those alone. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import Database from 'better-sqlite3'
+import { describe, expect, it } from 'vitest'
+import type { Clock } from '../../../src/core/clock.ts'
+import { realClock } from '../../../src/core/clock.ts'
+import {
+  ConfigurationError,
+  StoreClockError,
+  StoreClosedError,
+  StoreCorruptError,
+  StoreVersionError,
+} from '../../../src/core/errors.ts'
+import { Database as StoreDatabase } from '../../../src/store/sqlite/database.ts'
+import { sqlite } from '../../../src/store/sqlite/index.ts'
+import { exitOf, says, startChild } from './children.ts'
+import { enqueue, freshPath, newRun, openStore } from './files.ts'
+
+async function expectRefused(path: string, error: typeof StoreCorruptError | typeof StoreVersionError): Promise<void> {
+  const before = readFileSync(path)
+  const store = sqlite(path)
+  await expect(store.open()).rejects.toBeInstanceOf(error)
+  await store.close()
+  expect(readFileSync(path).equals(before)).toBe(true)
+}
+
+/** A database that a store has made and closed. */
+async function madeStore(): Promise<string> {
+  const path = freshPath()
+  const store = sqlite(path)
+  await store.open()
+  await enqueue(store, ...Array.from({ length: 200 }, (_, index) => newRun(`run ${index}`)))
+  await store.close()
+  return path
+}
+
+describe('paths', () => {
+  it.each(['', ':memory:', 'file::memory:?cache=shared'])('refuses %j and points at memory()', (path) => {
+    expect(() => sqlite(path)).toThrow(ConfigurationError)
+    expect(() => sqlite(path)).toThrow(/memory\(\)/)
+  })
+
+  it('names a directory that is missing', async () => {
+    await expect(sqlite(`${freshPath()}/below/store.db`).open()).rejects.toThrow(ConfigurationError)
+  })
+
+  it('opens a file that is there but empty', async () => {
+    const path = freshPath()
+    writeFileSync(path, '')
+    await enqueue(await openStore(path), newRun('a'))
+  })
+})
+
+describe('files that are not ours', () => {
+  it.each([
+    ['a text', Buffer.from('not a database\n'.repeat(500))],
+    ['a short file', Buffer.from('SQLite format 3\0')],
+  ])('refuses %s', async (_, content) => {
+    const path = freshPath()
+    writeFileSync(path, content)
+    await expectRefused(path, StoreCorruptError)
+  })
+
+  it('refuses a database with damaged pages', async () => {
+    const path = await madeStore()
+    const content = readFileSync(path)
+    content.fill(0xa5, 4096 + 10, content.length - 4096)
+    writeFileSync(path, content)
+    await expectRefused(path, StoreCorruptError)
+  })
+
+  it('refuses a database that was cut short', async () => {
+    const path = await madeStore()
+    writeFileSync(path, readFileSync(path).subarray(0, 3 * 4096))
+    await expectRefused(path, StoreCorruptError)
+  })
+
+  it('refuses a newer schema', async () => {
+    const path = await madeStore()
+    new Database(path).prepare(`update perdure_meta set value = '999' where name = 'schema_version'`).run()
+    await expectRefused(path, StoreVersionError)
+  })
+
+  it('lives beside the tables of an application', async () => {
+    const path = freshPath()
+    const own = new Database(path)
+    own.exec(`create table orders (id text); insert into orders values ('o1'); pragma application_id = 77`)
+    own.close()
+    const store = await openStore(path)
+    await enqueue(store, newRun('a'))
+    const again = new Database(path)
+    expect(again.prepare('select id from orders').pluck().all()).toEqual(['o1'])
+    expect(again.pragma('application_id', { simple: true })).toBe(77)
+    again.close()
+  })
+})
+
+describe('clocks', () => {
+  const mockClock: Clock = {
+    ...realClock,
+    kind: 'mock',
+    now: () => 5,
+    at: () => ({ cancel() {} }),
+    join: () => () => {},
+  }
+
+  it('refuses a real clock where a mock one was, and the reverse', async () => {
+    const path = freshPath()
+    await (await openStore(path, mockClock)).close()
+    await expect(sqlite(path).open()).rejects.toBeInstanceOf(StoreClockError)
+    const other = await madeStore()
+    await expect(sqlite(other, { clock: mockClock }).open()).rejects.toBeInstanceOf(StoreClockError)
+  })
+
+  it('can be set until the store is opened', async () => {
+    const store = sqlite(freshPath())
+    store.setClock(mockClock)
+    expect(store.clock).toBe(mockClock)
+    await store.open()
+    expect(() => store.setClock(realClock)).toThrow(ConfigurationError)
+    await store.close()
+    expect(() => store.setClock(realClock)).toThrow(ConfigurationError)
+  })
+})
+
+describe('opening and closing', () => {
+  it('is idempotent, in any interleaving, and a closed store opens again', async () => {
+    const store = sqlite(freshPath())
+    await Promise.all([store.open(), store.open(), store.close(), store.open()])
+    await enqueue(store, newRun('a'))
+    await Promise.all([store.close(), store.close()])
+    await expect(store.runs(['a'])).rejects.toBeInstanceOf(StoreClosedError)
+    expect(() => store.watch(() => {})).toThrow(StoreClosedError)
+    await store.open()
+    expect((await store.runs(['a']))[0]?.status).toBe('ENQUEUED')
+    await store.close()
+  })
+
+  it('sets its connection to sync each commit to disk', async () => {
+    const database = await StoreDatabase.open({ path: freshPath(), store: 'sqlite', clock: realClock })
+    expect(database.prepare('pragma journal_mode').get()).toEqual(['wal'])
+    expect(database.prepare('pragma synchronous').get()).toEqual([2])
+    expect(database.prepare('pragma fullfsync').get()).toEqual([1])
+    database.close()
+  })
+
+  it('lets ten processes create one file at the same moment (E-09)', async () => {
+    const path = freshPath()
+    const ids = Array.from({ length: 10 }, (_, index) => `run ${index}`)
+    const children = ids.map((id) => startChild('open.ts', path, id))
+    await Promise.all(children.map((child) => says(child, 'ready')))
+    const ended = children.map(exitOf)
+    for (const child of children) child.stdin?.end('go')
+    expect(await Promise.all(ended)).toEqual(ids.map(() => 0))
+    const store = await openStore(path)
+    expect((await store.list({ limit: 100 })).map(({ id }) => id).toSorted()).toEqual(ids)
+  })
+})
