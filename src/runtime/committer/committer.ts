@@ -1,0 +1,146 @@
+/**
+ * Everything that a process writes goes through here: many callers' commands share transactions (commit-lane), and
+ * claims and leases have lanes of their own, so that a claim that waits for a lock delays no checkpoint and nothing
+ * delays a renewal.
+ *
+ * Guarantees: every call settles exactly once, with the outcome of its own command; commands of one run are applied in
+ * the order given; a store that is unavailable is asked again, with the same command, until it answers or the
+ * committer is closed; nothing is dropped, and no rejection is left unhandled but the caller's own.
+ */
+import { StoreClosedError } from '../../core/errors.ts'
+import type { Random } from '../../core/random.ts'
+import type { Scheduler } from '../../core/scheduler.ts'
+import type {
+  ClaimedRun,
+  ClaimRequest,
+  Command,
+  HeldClaim,
+  Outcome,
+  OutcomeOf,
+  ReclaimedRun,
+  ReclaimRequest,
+  RenewOutcome,
+  Store,
+} from '../../store/contract.ts'
+import type { ProcessRecord } from '../../store/records.ts'
+import { CommitLane } from './commit-lane.ts'
+import type { LaneName, ResenderOptions, Trouble } from './resend.ts'
+import { SerialLane } from './serial-lane.ts'
+
+export type { LaneName, Trouble } from './resend.ts'
+
+/** What the committer uses of a store. */
+export type WritableStore = Pick<
+  Store,
+  'name' | 'commit' | 'claim' | 'renew' | 'reclaim' | 'registerProcess' | 'removeProcesses'
+>
+
+export interface CommitterOptions {
+  readonly store: WritableStore
+  readonly scheduler: Scheduler
+  readonly random: Random
+  /** Called when a lane finds the store unavailable, every 30 s while it stays so, and when it is back. */
+  readonly onTrouble: (trouble: Trouble) => void
+}
+
+const CLOSE_WITHIN_MS = 5_000
+
+export class Committer {
+  readonly #store: WritableStore
+  readonly #scheduler: Scheduler
+  readonly #commits: CommitLane
+  readonly #claims: SerialLane
+  readonly #leases: SerialLane
+  readonly #whenIdle: (() => void)[] = []
+  #closing: Promise<void> | null = null
+
+  constructor({ store, scheduler, random, onTrouble }: CommitterOptions) {
+    this.#store = store
+    this.#scheduler = scheduler
+    const lane = (name: LaneName): ResenderOptions => ({ lane: name, scheduler, random, onTrouble })
+    const settled = (): void => this.#settled()
+    this.#commits = new CommitLane(store, lane('commit'), settled)
+    this.#claims = new SerialLane(lane('claim'), settled)
+    this.#leases = new SerialLane(lane('lease'), settled)
+  }
+
+  /**
+   * Resolves with the outcome of the command once it is committed. Rejects with what the database says if it refuses
+   * this very command (and with the same for commands of the same run and token that were given meanwhile:
+   * a history has no gaps), and with StoreClosedError after `close`.
+   */
+  submit<C extends Command>(command: C): Promise<OutcomeOf<C>> {
+    if (this.#closing !== null) return Promise.reject(this.#closedError())
+    return new Promise<OutcomeOf<C>>((resolve, reject) => {
+      // By contract a store answers each command with its own kind of outcome.
+      this.#commits.add({ command, resolve: resolve as (outcome: Outcome) => void, reject })
+    })
+  }
+
+  claim(request: ClaimRequest): Promise<readonly ClaimedRun[]> {
+    return this.#in(this.#claims, () => this.#store.claim(request))
+  }
+
+  reclaim(request: ReclaimRequest): Promise<readonly ReclaimedRun[]> {
+    return this.#in(this.#claims, () => this.#store.reclaim(request))
+  }
+
+  removeProcesses(owners: readonly string[]): Promise<void> {
+    return this.#in(this.#claims, () => this.#store.removeProcesses(owners))
+  }
+
+  registerProcess(process: Omit<ProcessRecord, 'registeredAt'>): Promise<void> {
+    return this.#in(this.#leases, () => this.#store.registerProcess(process))
+  }
+
+  renew(claims: readonly HeldClaim[], leaseMs: number): Promise<RenewOutcome> {
+    return this.#in(this.#leases, () => this.#store.renew(claims, leaseMs))
+  }
+
+  /** Calls without an answer, of all lanes. */
+  pending(): number {
+    return this.#commits.pending + this.#claims.pending + this.#leases.pending
+  }
+
+  /** Grows with every command and every call of the store. */
+  activity(): number {
+    return this.#commits.activity + this.#claims.activity + this.#leases.activity
+  }
+
+  /** Resolves once no call is without an answer. */
+  idle(): Promise<void> {
+    if (this.pending() === 0) return Promise.resolve()
+    return new Promise((resolve) => this.#whenIdle.push(resolve))
+  }
+
+  /**
+   * Accepts nothing more and resolves once all that was accepted has an answer; what has none `withinMs` later (real
+   * time) is rejected with StoreClosedError: whether it was applied is then unknown. Idempotent; the first call's bound holds.
+   */
+  close(withinMs: number = CLOSE_WITHIN_MS): Promise<void> {
+    this.#closing ??= this.#close(withinMs)
+    return this.#closing
+  }
+
+  async #close(withinMs: number): Promise<void> {
+    if (this.pending() === 0) return
+    const bound = this.#scheduler.after(withinMs, () => {
+      for (const lane of [this.#commits, this.#claims, this.#leases]) lane.abandon(this.#closedError(lane.lastError))
+    })
+    await this.idle()
+    bound.cancel()
+  }
+
+  #in<T>(lane: SerialLane, attempt: () => Promise<T>): Promise<T> {
+    return this.#closing === null ? lane.run(attempt) : Promise.reject(this.#closedError())
+  }
+
+  #closedError(cause?: unknown): StoreClosedError {
+    return new StoreClosedError({ store: this.#store.name }, cause === undefined ? undefined : { cause })
+  }
+
+  #settled(): void {
+    if (this.#whenIdle.length === 0 || this.pending() > 0) return
+    for (const resolve of this.#whenIdle.splice(0)) resolve()
+  }
+}

@@ -1,0 +1,12 @@
+/** What the runtime knows of a registered definition: enough to deliver its runs. */
+import type { DefinitionKind } from '../store/records.ts'
+import type { Pass } from './replay/pass.ts'
+
+export interface Handler {
+  readonly name: string
+  readonly kind: DefinitionKind
+  /** Turns the decoded input into what the body gets. Throws if the definition's schema refuses it. */
+  parseInput(input: unknown): Promise<unknown>
+  /** Walks the body once; what it resolves to is the output, as it will be stored. */
+  body(pass: Pass, input: unknown): Promise<unknown>
+}

@@ -1,0 +1,14 @@
+/** What those who share a store object in one process tell each other, so that nobody has to poll for it. */
+import type { EpochMs } from '../core/clock.ts'
+import type { Ending } from '../store/records.ts'
+
+export type Notice =
+  /** A run may be claimable now. */
+  | { readonly type: 'claimable' }
+  /** A run becomes claimable at an instant. */
+  | { readonly type: 'due'; readonly dueAt: EpochMs }
+  | { readonly type: 'ended'; readonly runId: string; readonly ending: Ending }
+  /** The holder of this token has been asked to cancel its run. */
+  | { readonly type: 'cancelRequested'; readonly token: string }
+  /** Another process changed the store in some way. */
+  | { readonly type: 'changed' }

@@ -1,0 +1,60 @@
+/** A durable call as its pass sees it: a position, what it asks for, and the promise its body awaits. */
+import type { RecordedCall } from './history.ts'
+
+export interface CallRequest {
+  /** 'step', 'sleep', 'now', ... */
+  readonly verb: string
+  readonly name: string
+  /** Begins the work of a call that has no recorded outcome. Called once, when the pass is live. */
+  readonly begin: (call: Call) => void
+  /** The public method called, so that a call site can be told without its own frames. */
+  readonly method: (...args: never[]) => unknown
+}
+
+export class Call {
+  readonly verb: string
+  readonly name: string
+  readonly begin: (call: Call) => void
+  /** Set when the call takes its position; -1 before. */
+  position = -1
+  begun = false
+  /** Where user code made the call; only told where somebody will read it. */
+  site: string | undefined
+  readonly promise: Promise<unknown>
+  #resolve: (value: unknown) => void = () => {}
+  #reject: (error: unknown) => void = () => {}
+
+  constructor(request: CallRequest) {
+    this.verb = request.verb
+    this.name = request.name
+    this.begin = request.begin
+    this.promise = new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
+    // A call whose promise the body drops may fail without taking the process down; the record tells of it.
+    this.promise.catch(() => {})
+  }
+
+  settle(failed: boolean, value: unknown): void {
+    if (failed) this.#reject(value)
+    else this.#resolve(value)
+  }
+
+  is(recorded: Pick<RecordedCall, 'verb' | 'name'>): boolean {
+    return this.verb === recorded.verb && this.name === recorded.name
+  }
+}
+
+/** How messages name a call: `step 'charge'`, `sleep`. */
+export function describeCall(call: Pick<RecordedCall, 'verb' | 'name'>): string {
+  return call.name === '' ? call.verb : `${call.verb} '${call.name}'`
+}
+
+/** `file:line:column` of the code that called `method`; undefined where the engine doesn't tell. */
+export function callSite(method: (...args: never[]) => unknown): string | undefined {
+  const holder: { stack?: string } = {}
+  Error.captureStackTrace(holder, method)
+  const frame = holder.stack?.split('\n')[1]?.trim()
+  return frame?.replace(/^at /, '')
+}
