@@ -40,8 +40,8 @@ export default defineConfig({
         test: {
           name: 'repository',
           include: ['test/{repository,package,docs}/**/*.test.ts'],
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
+          testTimeout: 300_000,
+          hookTimeout: 300_000,
           sequence: { groupOrder: 1 },
         },
       },

@@ -78,7 +78,7 @@ class ReplayedContext<State> implements WorkflowContext<State> {
     this.state = state
     this.#pass = host.pass
     this.#logger = host.logger
-    this.#derived = new DerivedRandom(host.pass.runId)
+    this.#derived = new DerivedRandom(host.pass.runId, () => host.pass.lineage)
   }
 
   get runId(): string {

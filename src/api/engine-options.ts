@@ -70,13 +70,14 @@ export function checkEngine(options: GivenOptions): CheckedEngine {
   const { store, definitions, state, errors, executorId, clock, logger = quietConsole } = options
   checkStore(store)
   const behaviours = checkDefinitions(definitions)
+  checkErrors(errors)
   const codec = createCodec(errors === undefined ? {} : { errors })
   if (executorId !== undefined) checkName('executorId', executorId)
-  for (const level of LOG_LEVELS) checkFunction(`Engine.logger.${level}`, logger[level])
+  checkLogger(logger)
   const { maxConcurrent = 1_000, maxBlocked = '5m' } = options
   integerOption('Engine.maxConcurrent', maxConcurrent, 1)
   const maxBlockedMs = toMs(maxBlocked, 'Engine.maxBlocked')
-  if (clock !== undefined) store.setClock(clock)
+  if (clock !== undefined) setClock(store, clock)
   return {
     ...{ store, behaviours, state, codec, logger, maxConcurrent, maxBlockedMs },
     executorId: executorId ?? hostname(),
@@ -87,6 +88,28 @@ function checkStore(store: unknown): void {
   if (typeof store === 'object' && store !== null && 'commit' in store && 'claim' in store) return
   const allowed = "sqlite('app.db') from 'perdure/sqlite', or memory() from 'perdure/memory'"
   throw new ConfigurationError({ option: 'Engine.store', problem: 'is not a store', allowed })
+}
+
+function checkLogger(logger: unknown): asserts logger is Logger {
+  for (const level of LOG_LEVELS) {
+    const method: unknown = typeof logger === 'object' && logger !== null ? Reflect.get(logger, level) : undefined
+    checkFunction(`Engine.logger.${level}`, method)
+  }
+}
+
+function checkErrors(errors: unknown): void {
+  if (errors === undefined) return
+  if (Array.isArray(errors) && errors.every((each) => typeof each === 'function')) return
+  throw new ConfigurationError({ option: 'Engine.errors', problem: 'it takes a list of classes', allowed: '[MyError, ...]' })
+}
+
+function setClock(store: Store, clock: unknown): void {
+  if (isClock(clock)) return store.setClock(clock)
+  throw new ConfigurationError({ option: 'Engine.clock', problem: 'it is no clock', allowed: 'a MockClock' })
+}
+
+function isClock(clock: unknown): clock is Clock {
+  return typeof clock === 'object' && clock !== null && ['now', 'at', 'join'].every((method) => method in clock)
 }
 
 function checkDefinitions(definitions: unknown): CheckedEngine['behaviours'] {

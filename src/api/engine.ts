@@ -54,7 +54,7 @@ export class Engine<const Ds extends readonly AnyDefinition[] = readonly AnyDefi
     this.#checked = checkEngine(options)
     const { store, codec, executorId, maxConcurrent, maxBlockedMs } = this.#checked
     this.#hub = Hub.of(store)
-    const onEvent = (event: EngineEvent): void => logEvent(this.#checked.logger, event)
+    const onEvent = (event: EngineEvent): void => this.#log(event)
     this.#stopLogging = this.#hub.events.on(onEvent)
     this.#ids = timeOrderedIds(store.clock, this.#hub.random)
     this.#worker = new Worker({
@@ -78,7 +78,13 @@ export class Engine<const Ds extends readonly AnyDefinition[] = readonly AnyDefi
   async launch(): Promise<void> {
     this.#assertRunning()
     await this.#join()
-    await this.#worker.launch()
+    try {
+      await this.#worker.launch()
+    } catch (error) {
+      // What a launch runs into because of the shutdown is the shutdown.
+      this.#assertRunning()
+      throw error
+    }
   }
 
   /**
@@ -134,6 +140,7 @@ export class Engine<const Ds extends readonly AnyDefinition[] = readonly AnyDefi
 
   /** See `Handle.cancel`. */
   async cancel(id: string): Promise<boolean> {
+    checkRunId(id)
     const hub = await this.#join()
     const outcome = await hub.submit({ type: 'cancel', commandId: this.#ids.next(), runId: id })
     return outcome.type !== 'refused'
@@ -145,6 +152,7 @@ export class Engine<const Ds extends readonly AnyDefinition[] = readonly AnyDefi
    * tells. False for a run that is unknown or in any other status.
    */
   async requeue(id: string): Promise<boolean> {
+    checkRunId(id)
     const hub = await this.#join()
     const outcome = await hub.submit({ type: 'requeue', commandId: this.#ids.next(), runId: id })
     return outcome.type === 'requeued'
@@ -164,11 +172,12 @@ export class Engine<const Ds extends readonly AnyDefinition[] = readonly AnyDefi
    * (no attempt is spent; others claim it at once) and closes the store unless others use it. Nothing is left then: no
    * timer, socket or thread. Idempotent; the engine can't be launched again.
    */
-  shutdown(options: { readonly timeout?: Duration } = {}): Promise<void> {
+  async shutdown(options: { readonly timeout?: Duration } = {}): Promise<void> {
     checkOptions('shutdown', options, ['timeout'])
-    const timeoutMs = toMs(options.timeout ?? DEFAULT_SHUTDOWN_TIMEOUT, 'shutdown.timeout')
+    const { timeout = DEFAULT_SHUTDOWN_TIMEOUT } = options
+    const timeoutMs = toMs(timeout, 'shutdown.timeout')
     this.#stopped ??= this.#shutdown(timeoutMs)
-    return this.#stopped
+    await this.#stopped
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -203,6 +212,15 @@ export class Engine<const Ds extends readonly AnyDefinition[] = readonly AnyDefi
 
   #assertRunning(): void {
     if (this.#stopped !== undefined) throw new EngineShutdownError({})
+  }
+
+  /** A logger that throws stops no delivery. */
+  #log(event: EngineEvent): void {
+    try {
+      logEvent(this.#checked.logger, event)
+    } catch {
+      // There is nobody left to tell.
+    }
   }
 
   #handlers(): ReadonlyMap<string, Handler> {

@@ -9,9 +9,14 @@ export function checkName(what: string, name: unknown): asserts name is string {
   checkText(what, name, LONGEST_NAME_BYTES)
 }
 
-/** Run ids: 1 to 128 bytes of UTF-8 without control characters, and without `~`, which marks children's ids. */
+/** Ids of runs that may exist: 1 to 128 bytes of UTF-8 without control characters. */
 export function checkRunId(id: unknown): asserts id is string {
   checkText('run id', id, LONGEST_RUN_ID_BYTES)
+}
+
+/** Ids that are given to new runs: those, and without `~`, which marks children's ids. */
+export function checkNewRunId(id: unknown): asserts id is string {
+  checkRunId(id)
   if (id.includes('~')) throw new InvalidIdError({ what: 'run id', id, problem: "'~' is reserved for the ids of children" })
 }
 

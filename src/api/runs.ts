@@ -1,6 +1,6 @@
 /** `engine.runs`: what the store knows of runs, their steps and their attempts, for people and for tools. */
 import type { Codec } from '../core/codec.ts'
-import { checkOptions, choiceOption, integerOption } from '../core/options.ts'
+import { checkOptions, choiceOption, integerOption, textOption } from '../core/options.ts'
 import type { Hub } from '../runtime/hub.ts'
 import type {
   AttemptOutcome,
@@ -10,6 +10,7 @@ import type {
   RunRecord,
   RunStatus,
 } from '../store/records.ts'
+import { checkRunId } from './names.ts'
 
 /** A run as it is now. */
 export interface Run {
@@ -73,7 +74,7 @@ export interface Attempt {
 export interface ListOptions {
   readonly status?: RunStatus | readonly RunStatus[]
   readonly definition?: string
-  /** At most this many, 0 to 1,000. Default 100. */
+  /** At most this many; a page never has more than 1,000. Default 100. */
   readonly limit?: number
   /** The `cursor` of the page before. */
   readonly cursor?: string
@@ -88,7 +89,7 @@ export interface RunPage {
 export interface Runs {
   /** undefined if there is no such run. */
   get(id: string): Promise<RunDetails | undefined>
-  /** @throws ConfigurationError for an unknown status or a limit out of range. */
+  /** @throws ConfigurationError for an unknown status, or a limit that is no whole number of at least 0. */
   list(options?: ListOptions): Promise<RunPage>
   /** Recorded durable calls in the order of their outcomes, then sleeps that go on. Empty for an unknown run. */
   steps(id: string): Promise<readonly StepRecord[]>
@@ -111,6 +112,7 @@ const LONGEST_PAGE = 1_000
 export function runsOf(hub: () => Promise<Hub>, codec: Codec): Runs {
   return {
     get: async (id) => {
+      checkRunId(id)
       const { store } = await hub()
       const [[run], [input], endings] = await Promise.all([store.runs([id]), store.inputs([id]), store.endings([id])])
       if (run === undefined || input === undefined) return undefined
@@ -131,10 +133,12 @@ export function runsOf(hub: () => Promise<Hub>, codec: Codec): Runs {
       return { runs: page.map(toRun), cursor: more ? String(last.seq) : undefined }
     },
     steps: async (id) => {
+      checkRunId(id)
       const { store } = await hub()
       return stepsOf((await store.histories([id])).get(id) ?? [], codec)
     },
     attempts: async (id) => {
+      checkRunId(id)
       const { store } = await hub()
       const attempts = await store.attempts(id)
       return attempts.map(({ owner, startedAt, endedAt, failureKind, ...attempt }) => ({
@@ -157,8 +161,9 @@ function listRequest(
   const statuses = status === undefined || Array.isArray(status) ? status : [status]
   for (const each of statuses ?? []) choiceOption('runs.list.status', each, STATUSES)
   integerOption('runs.list.limit', limit, 0)
+  if (definition !== undefined) textOption('runs.list.definition', definition)
+  if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) return undefined
   const beforeSeq = cursor === undefined ? undefined : Number(cursor)
-  if (beforeSeq !== undefined && !Number.isSafeInteger(beforeSeq)) return undefined
   return {
     limit: Math.min(limit, LONGEST_PAGE),
     ...(statuses === undefined ? {} : { status: statuses }),

@@ -1,7 +1,7 @@
 /** The options of a start. */
 import { type Duration, toMs } from '../core/duration.ts'
 import { checkOptions } from '../core/options.ts'
-import { checkRunId } from './names.ts'
+import { checkNewRunId } from './names.ts'
 
 export interface StartOptions {
   /**
@@ -24,7 +24,7 @@ const NO_OPTIONS: CheckedStart = { id: undefined, timeoutMs: undefined }
 export function checkStart(options: StartOptions | undefined): CheckedStart {
   if (options === undefined) return NO_OPTIONS
   checkOptions('start', options, ['id', 'timeout'])
-  if (options.id !== undefined) checkRunId(options.id)
+  if (options.id !== undefined) checkNewRunId(options.id)
   const { id, timeout } = options
   return { id, timeoutMs: timeout === undefined ? undefined : toMs(timeout, 'start.timeout') }
 }

@@ -1,7 +1,8 @@
 /** How a start becomes a stored run: checks, the choice of where it runs, the commit, and its first delivery. */
-import { InputMismatchError, UnknownDefinitionError } from '../core/errors.ts'
+import { ConfigurationError, InputMismatchError, UnknownDefinitionError } from '../core/errors.ts'
 import { type Ids, sha256Hex } from '../core/ids.ts'
 import { invariant } from '../core/invariant.ts'
+import { checkOptions } from '../core/options.ts'
 import type { Hub } from '../runtime/hub.ts'
 import type { Worker } from '../runtime/worker.ts'
 import type { AcceptedRun, NewRun } from '../store/contract.ts'
@@ -35,7 +36,11 @@ export class Starts {
   }
 
   async startMany(target: AnyDefinition | string, items: readonly Item[]): Promise<readonly AcceptedRun[]> {
+    if (!Array.isArray(items)) {
+      throw new ConfigurationError({ option: 'startMany', problem: 'it takes a list', allowed: '[{ input, options? }, ...]' })
+    }
     const runs: NewRun[] = []
+    for (const item of items) checkOptions('startMany', item, ['input', 'options'])
     for (const item of items) runs.push(await this.#newRun(target, item))
     return runs.length === 0 ? [] : this.#submit(runs)
   }
@@ -61,10 +66,10 @@ export class Starts {
 
   #resolve(target: AnyDefinition | string): { readonly definition: AnyDefinition; readonly behaviour: Behaviour } {
     const { behaviours } = this.#options.checked
-    const name = typeof target === 'string' ? target : target.name
+    const name = nameOf(target)
     const found = behaviours.get(name)
     if (found !== undefined && (typeof target === 'string' || found.definition === target)) return found
-    throw new UnknownDefinitionError({ name: String(name), known: [...behaviours.keys()] })
+    throw new UnknownDefinitionError({ name, known: [...behaviours.keys()] })
   }
 
   async #submit(runs: readonly NewRun[]): Promise<readonly AcceptedRun[]> {
@@ -108,4 +113,10 @@ export class Starts {
       existingDefinition: definition,
     })
   }
+}
+
+/** What callers without types give may be anything. */
+function nameOf(target: unknown): string {
+  if (typeof target !== 'object' || target === null) return String(target)
+  return 'name' in target ? String(target.name) : 'an object without a name'
 }

@@ -12,6 +12,11 @@ export interface Scheduler {
   /** Calls back in a later turn of the event loop, when every microtask queued so far has run. */
   onTurn(callback: () => void): void
   /**
+   * Calls back when every microtask queued so far, and all that follow from them, have run, before anything else that
+   * the event loop has to do. To be called from a microtask.
+   */
+  afterMicrotasks(callback: () => void): void
+  /**
    * Calls back after `delayMs` of real time. `background` timers don't keep the process alive.
    * Delays longer than a native timer reaches (24.8 days) are cut to that.
    */
@@ -27,6 +32,10 @@ class RealScheduler implements Scheduler {
 
   onTurn(callback: () => void): void {
     setImmediate(callback)
+  }
+
+  afterMicrotasks(callback: () => void): void {
+    process.nextTick(callback)
   }
 
   after(delayMs: number, callback: () => void, options?: { readonly background?: boolean }): Timer {

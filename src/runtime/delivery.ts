@@ -8,7 +8,7 @@
 import type { EpochMs, Timer } from '../core/clock.ts'
 import type { Codec } from '../core/codec.ts'
 import type { EngineEvent } from '../core/engine-events.ts'
-import { ClaimLostError, EngineShutdownError } from '../core/errors.ts'
+import { ClaimLostError, EngineShutdownError, PerdureError } from '../core/errors.ts'
 import type { Random } from '../core/random.ts'
 import type { Scheduler } from '../core/scheduler.ts'
 import type { Settlement } from '../store/contract.ts'
@@ -147,8 +147,8 @@ export class Delivery {
       if (outcome.type === 'claimLost') this.#event({ type: 'claim.lost', ...this.#names() })
       else this.#tellSettled(settlement, outcome.status)
     } catch (error) {
-      // The database refuses this very output or error, not the settlement as such.
-      if (settlement.type !== 'succeed' && settlement.type !== 'fail') throw error
+      // Trouble with the store is no outcome. Else the database refuses this very output or error.
+      if (PerdureError.is(error) || (settlement.type !== 'succeed' && settlement.type !== 'fail')) throw error
       const failure = failureOf('serialization', error, codec)
       await hub.submit({ type: 'settle', runId, token, entries, settlement: { type: 'fail', failure } })
       this.#tellSettled(settlement, 'ERROR')

@@ -90,6 +90,8 @@ export class Dispatcher {
     try {
       const tokens = Array.from({ length: slots }, () => ids.next())
       const claimed = await hub.claim({ owner, tokens, leaseMs, definitions })
+      // Nothing was left behind for want of room: slots that come free, these first, are no reason to look again.
+      if (claimed.length < slots) this.#lackedRoom = false
       const histories = await this.#histories(claimed).catch((error: unknown) => this.#handBack(claimed, error))
       for (const run of claimed) {
         begun += 1

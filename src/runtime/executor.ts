@@ -3,6 +3,7 @@
  * one that may be on its way (`reserve`), so that a claim never finds the process full.
  */
 import { invariant } from '../core/invariant.ts'
+import { detached } from './detached-context.ts'
 import type { Claim, DeliveryOptions } from './delivery.ts'
 import { Delivery } from './delivery.ts'
 import type { Handler } from './handler.ts'
@@ -52,7 +53,8 @@ export class Executor {
     this.#deliveries.set(claim.token, delivery)
     this.#options.keeper.hold(claim.runId, claim.token)
     if (this.#draining) delivery.abort('shutdown')
-    void this.#deliver(delivery)
+    // A direct start runs in no other async context than a resume: a body must not see who started it.
+    void detached(() => this.#deliver(delivery))
   }
 
   cancelRequested(token: string): void {

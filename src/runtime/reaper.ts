@@ -13,7 +13,9 @@ import { type Round, Service, type ServiceFailure } from './service.ts'
 
 export interface ReaperOptions {
   readonly store: Pick<Store, 'clock' | 'processes' | 'nextExpiry'>
-  readonly committer: Pick<Committer, 'reclaim' | 'removeProcesses'>
+  readonly committer: Pick<Committer, 'reclaim' | 'registerProcess' | 'removeProcesses'>
+  /** This process, as it is registered at launch. */
+  readonly self: Omit<ProcessRecord, 'registeredAt'>
   readonly scheduler: Scheduler
   readonly random: Random
   readonly onError: (failure: ServiceFailure) => void
@@ -26,6 +28,9 @@ export interface ReaperOptions {
 }
 
 const EVERY_MS = 5_000
+/** A process registers again once a day, so one that has not for several is gone, on whichever host it was. */
+const DAY_MS = 24 * 3_600_000
+const GONE_AFTER_MS = 3 * DAY_MS
 /** Bounds a round: however many claims expired at once, others' commits get their turns in between. */
 const BATCH = 200
 
@@ -51,9 +56,23 @@ async function round(options: ReaperOptions): Promise<Round> {
   if (reclaimed.length > 0) onReclaimed(reclaimed)
   if (reclaimed.length >= BATCH) return { dueAt: store.clock.now(), pollAfterMs: EVERY_MS }
 
-  if (deadOwners.length > 0) await committer.removeProcesses(deadOwners)
+  await tidyProcesses(options, processes, deadOwners)
   const nextExpiry = await store.nextExpiry()
   // One that has passed since is the next poll's: an answer of "now" that finds nothing would never rest.
   const dueAt = nextExpiry !== null && nextExpiry > store.clock.now() ? nextExpiry : null
   return { dueAt, pollAfterMs: EVERY_MS }
+}
+
+/** Keeps the list of processes short and true. Removing one that holds claims changes nothing, by contract. */
+async function tidyProcesses(
+  { store, committer, self }: ReaperOptions,
+  processes: readonly ProcessRecord[],
+  dead: readonly string[],
+): Promise<void> {
+  const now = store.clock.now()
+  const own = processes.find(({ owner }) => owner === self.owner)
+  if (own !== undefined && own.registeredAt < now - DAY_MS) await committer.registerProcess(self)
+  const gone = processes.filter((it) => it.owner !== self.owner && it.registeredAt < now - GONE_AFTER_MS)
+  const owners = [...new Set([...dead, ...gone.map(({ owner }) => owner)])]
+  if (owners.length > 0) await committer.removeProcesses(owners)
 }

@@ -11,6 +11,7 @@ import type { Emitter } from '../core/events.ts'
 import type { Scheduler } from '../core/scheduler.ts'
 import type { Store } from '../store/contract.ts'
 import type { Ending } from '../store/records.ts'
+import { detached } from './detached-context.ts'
 import type { Notice } from './notices.ts'
 
 /** How a wait ends: `missing` if the store has no such run, `closed` if it was closed before the run ended. */
@@ -48,6 +49,7 @@ export class Waiter {
   /** Ends all waits. */
   stop(): void {
     this.#stopListening?.()
+    this.#stopListening = undefined
     for (const runId of [...this.#listeners.keys()]) this.#tell(runId, 'closed')
   }
 
@@ -58,12 +60,18 @@ export class Waiter {
 
   /** Calls back once, when the run has ended, which may be soon. Returns the way to give up waiting. */
   listen(runId: string, listener: Listener): () => void {
+    if (this.#stopListening === undefined) {
+      this.#scheduler.onTurn(() => listener('closed'))
+      return () => {}
+    }
     const listeners = this.#listeners.get(runId) ?? new Set()
     this.#listeners.set(runId, listeners)
     listeners.add(listener)
     this.#fresh.add(runId)
-    void this.#askForFresh()
-    this.#arm(false)
+    detached(() => {
+      void this.#askForFresh()
+      this.#arm(false)
+    })
     return () => {
       listeners.delete(listener)
       if (listeners.size === 0 && this.#listeners.get(runId) === listeners) this.#forget(runId)

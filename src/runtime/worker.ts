@@ -1,8 +1,9 @@
 /**
  * The part of an engine that runs work: executor, dispatcher, lease keeper and reaper, launched and shut down together.
  *
- * `launch` and `shutdown` settle in any interleaving; after a shutdown nothing of the worker is left: no timer, no
- * thread, no claim.
+ * `launch` and `shutdown` settle in any interleaving, also while the store is gone; after a shutdown nothing of the
+ * worker is left: no timer, no thread, and, if the store could be reached, no claim. Its owner holds the hub open from
+ * before the launch until after the shutdown.
  */
 import type { EngineEvent } from '../core/engine-events.ts'
 import type { Codec } from '../core/codec.ts'
@@ -14,9 +15,9 @@ import type { Claim } from './delivery.ts'
 import { Dispatcher } from './dispatcher.ts'
 import { Executor } from './executor.ts'
 import type { Handler } from './handler.ts'
-import { processIdentity } from './host.ts'
+import { type ProcessIdentity, processIdentity } from './host.ts'
 import type { Hub } from './hub.ts'
-import { LEASE_MS, LeaseKeeper } from './lease-keeper.ts'
+import { LeaseKeeper } from './lease-keeper.ts'
 import { EMPTY_HISTORY } from './replay/history.ts'
 import { reaper } from './reaper.ts'
 import type { Service, ServiceFailure } from './service.ts'
@@ -31,13 +32,14 @@ export interface WorkerOptions {
   readonly onEvent: (event: EngineEvent) => void
 }
 
-/** What hands a run back after the drain needs no longer than its settlement; a store that is gone ends the wait. */
-const HAND_BACK_WITHIN_MS = 5_000
+/** To hand back what the drain left and to sign off takes a few commits; a store that is gone is waited for no longer. */
+const LEAVE_WITHIN_MS = 5_000
 
 export class Worker {
   /** Never used by two processes, nor twice by one: executor id and incarnation. */
   readonly owner: string
   readonly #options: WorkerOptions
+  readonly #identity: ProcessIdentity & { readonly owner: string }
   readonly #executor: Executor
   readonly #dispatcher: Dispatcher
   readonly #keeper: LeaseKeeper
@@ -45,6 +47,8 @@ export class Worker {
   #launched: Promise<void> | undefined
   #running = false
   #stopped: Promise<void> | undefined
+  /** The shutdown did not wait for a launch that hung: nothing may be started any more. */
+  #launchAbandoned = false
   #leaveClock: (() => void) | undefined
   #stopListening: (() => void) | undefined
   readonly #ids: Ids
@@ -55,12 +59,14 @@ export class Worker {
     const { store, scheduler, random } = hub
     this.#ids = timeOrderedIds(store.clock, random)
     this.owner = `${executorId}:${this.#ids.next()}`
+    this.#identity = { owner: this.owner, ...processIdentity() }
     const onError = ({ service, error }: ServiceFailure): void => onEvent({ type: 'service.failed', service, error })
     this.#keeper = new LeaseKeeper({
       store,
       committer: { renew: (claims, leaseMs) => hub.committer.renew(claims, leaseMs) },
       scheduler,
       random,
+      leaseMs: hub.leaseMs,
       maxBlockedMs,
       onLost: (token) => this.#executor.claimLost(token),
       onCancelRequested: (token) => this.#executor.cancelRequested(token),
@@ -72,7 +78,7 @@ export class Worker {
       onRoom: () => this.#dispatcher.roomFreed(),
     })
     this.#dispatcher = new Dispatcher({
-      ...{ hub, scheduler, random, owner: this.owner, ids: this.#ids, leaseMs: LEASE_MS, onError },
+      ...{ hub, scheduler, random, owner: this.owner, ids: this.#ids, leaseMs: hub.leaseMs, onError },
       executor: this.#executor,
       definitions: [...handlers.keys()],
     })
@@ -80,8 +86,10 @@ export class Worker {
       ...{ store, scheduler, random, onError },
       committer: {
         reclaim: (request) => hub.reclaim(request),
+        registerProcess: (process) => hub.committer.registerProcess(process),
         removeProcesses: (owners) => hub.committer.removeProcesses(owners),
       },
+      self: this.#identity,
       beforeRound: () => this.#keeper.renewOverdue(),
       onReclaimed: (runs) => {
         for (const { id, status, owner } of runs) onEvent({ type: 'run.reclaimed', runId: id, status, owner })
@@ -114,7 +122,7 @@ export class Worker {
    */
   reserve(): NewClaim | undefined {
     if (!this.#running || this.#executor.reserve(1) === 0) return undefined
-    return { token: this.#ids.next(), owner: this.owner, leaseMs: LEASE_MS }
+    return { token: this.#ids.next(), owner: this.owner, leaseMs: this.#options.hub.leaseMs }
   }
 
   begin(claim: Omit<Claim, 'history' | 'attempt' | 'cancelRequested'>): void {
@@ -137,11 +145,11 @@ export class Worker {
   async #launch(): Promise<void> {
     const { hub } = this.#options
     const { clock } = hub.store
-    await hub.acquire().catch(async (error: unknown) => {
-      await hub.release()
-      throw error
-    })
-    await hub.committer.registerProcess({ owner: this.owner, ...processIdentity() })
+    await hub.committer.registerProcess(this.#identity)
+    if (this.#launchAbandoned) {
+      await this.#signOff()
+      throw new EngineShutdownError({})
+    }
     this.#stopListening = hub.notices.on((notice) => {
       if (notice.type === 'cancelRequested') this.#executor.cancelRequested(notice.token)
       else if (notice.type === 'changed') void this.#lookForCancelRequests()
@@ -158,30 +166,33 @@ export class Worker {
   }
 
   async #shutdown(timeoutMs: number): Promise<void> {
-    const launched = await this.#launched?.then(
-      () => true,
-      () => false,
-    )
-    if (launched !== true) return
-    const { hub } = this.#options
+    if (this.#launched === undefined) return
+    // One that has failed has started nothing.
+    this.#launchAbandoned = !(await this.#within(LEAVE_WITHIN_MS, this.#launched))
+    if (!this.#running) return
     this.#running = false
     this.#executor.close()
-    await this.#dispatcher.stop()
-    if (!(await this.#emptyWithin(timeoutMs))) {
-      this.#executor.handBack()
-      await this.#emptyWithin(HAND_BACK_WITHIN_MS)
-    }
-    await this.#reaper.stop()
-    await this.#keeper.stop()
+    await this.#within(timeoutMs, Promise.all([this.#dispatcher.stop(), this.#executor.empty()]))
+    this.#executor.handBack()
+    await this.#within(LEAVE_WITHIN_MS, this.#leave())
+    // If the store is gone, the leaving got stuck on the way; the services end as soon as it answers or is closed.
+    this.#stopServices().catch(() => {})
     this.#stopListening?.()
     this.#leaveClock?.()
-    // Gone from the list or not, the process is told dead or alive by the host; a store that is gone is no obstacle.
-    await this.#within(HAND_BACK_WITHIN_MS, hub.committer.removeProcesses([this.owner]))
-    await hub.release()
   }
 
-  #emptyWithin(timeoutMs: number): Promise<boolean> {
-    return this.#within(timeoutMs, this.#executor.empty())
+  async #leave(): Promise<void> {
+    await this.#executor.empty()
+    await this.#stopServices()
+    await this.#signOff()
+  }
+
+  async #stopServices(): Promise<void> {
+    await Promise.all([this.#dispatcher.stop(), this.#reaper.stop(), this.#keeper.stop()])
+  }
+
+  #signOff(): Promise<void> {
+    return this.#options.hub.committer.removeProcesses([this.owner])
   }
 
   /** False if the work has not been done within the bound of real time; whether it fails makes no difference. */

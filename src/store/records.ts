@@ -88,10 +88,12 @@ export interface RunRecord {
 /**
  * One entry of a run's history, in the order they were recorded (`seq`, from 0, without gaps).
  *
- * - `outcome`: a durable call's recorded outcome, an error if `failed`. The order of outcomes is the order of
- *   their delivery to the body.
+ * - `outcome`: a durable call's recorded outcome, an error if `failed`.
  * - `timer`: a sleep was begun; `value` is its wake instant as a decimal number.
- * - `order`: nothing but a confirmation of delivery counts (see `delivered`).
+ * - `order`: with a `verb`, the arrival of a call that did not follow from the event before it, as an await that is not
+ *   durable preceded it; without, nothing but a confirmation of counts (see `delivered`).
+ *
+ * Outcomes and arrivals are the events of a run: their order is the order in which every pass lets them happen.
  */
 export interface CheckpointRecord {
   readonly seq: number
@@ -105,12 +107,9 @@ export interface CheckpointRecord {
   readonly value: EncodedValue | null
   /** Durable calls made when this was recorded: a lower bound of those made before its delivery. */
   readonly calls: number
-  /** How many outcomes are known to have been delivered (or to be next), so that their counts below are exact. */
+  /** How many events had been delivered when this was recorded, or are next, so that exact counts are known of them. */
   readonly delivered: number
-  /**
-   * Exact counts of calls for outcomes below `delivered` where they differ from `calls` of their record: JSON text
-   * of `[[index among outcomes, calls], ...]`, or null.
-   */
+  /** JSON text of what else a replay wants to know of the order of calls (runtime/replay/history.ts), or null. */
   readonly counts: string | null
   readonly recordedAt: EpochMs
   /** Attempts that a step took; 1 elsewhere. */

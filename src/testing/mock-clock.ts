@@ -9,6 +9,7 @@ import type { Clock, ClockParticipant, EpochMs, Timer, TimerRank } from '../core
 import type { Duration } from '../core/duration.ts'
 import { toMs } from '../core/duration.ts'
 import { ConfigurationError } from '../core/errors.ts'
+import { invariant } from '../core/invariant.ts'
 import type { Scheduler } from '../core/scheduler.ts'
 import { realScheduler } from '../core/scheduler.ts'
 
@@ -27,6 +28,9 @@ const CALM_TURNS = 4
  * itself holds, until after the `advance`, only costs this much.
  */
 const HELD_USER_CODE_MS = 50
+
+/** More rounds of due timers at one instant than this are a loop that would never let the clock go on. */
+const MAX_ROUNDS = 10_000
 
 /** After this many turns that were not calm, what is waited for is slow: leave it the processor. */
 const EAGER_TURNS = 100
@@ -129,7 +133,12 @@ export class MockClock implements Clock {
   }
 
   async #fireDue(): Promise<void> {
-    for (let due = this.#overdue('due'); due.length > 0; due = this.#overdue('due')) await this.#fire(due)
+    let rounds = 0
+    for (let due = this.#overdue('due'); due.length > 0; due = this.#overdue('due')) {
+      rounds += 1
+      invariant(rounds <= MAX_ROUNDS, `something arms a timer for ${this.#now} whenever one fires there`)
+      await this.#fire(due)
+    }
   }
 
   async #fire(timers: readonly ArmedTimer[]): Promise<void> {

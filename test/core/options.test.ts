@@ -25,6 +25,7 @@ describe('checkOptions', () => {
     ['workerConcurency', 'workerConcurrency'],
     ['ratelimiter', 'rateLimiter'],
     ['leese', 'lease'],
+    ['LEASE', 'lease'],
   ])('answers %s with %s', (option, meant) => {
     const check = (): void => checkOptions('queue', { [option]: 1 }, ALLOWED)
     expect(check).toThrow(ConfigurationError)

@@ -2,7 +2,7 @@
  * What is published works: the tarball is built, looked over by publint and attw, installed into an empty project
  * (dependencies from the registry or npm's cache), and used from there as ESM and as CommonJS, typed and at run time.
  */
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire, isBuiltin } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,8 +11,8 @@ import { expectClean, ROOT, run, tool } from '../repository/tool.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'perdure-package-'))
 const consumer = join(directory, 'consumer')
-const tarball = join(directory, 'perdure-0.1.0.tgz')
 const installed = join(consumer, 'node_modules/perdure')
+let tarball = ''
 
 const USE = `
 const greet = workflow('greet', async (ctx, name: string) => ctx.step('compose', async () => \`hello, \${name}\`))
@@ -66,7 +66,8 @@ function typeCheck(moduleOptions: readonly string[], files: readonly string[], e
 
 beforeAll(async () => {
   expectClean(await run('npm', ['pack', '--pack-destination', directory]))
-  expectClean(await run('mkdir', [consumer]))
+  tarball = join(directory, readdirSync(directory).find((name) => name.endsWith('.tgz')) ?? 'no tarball')
+  mkdirSync(consumer)
   writeFileSync(join(consumer, 'package.json'), '{ "name": "consumer", "private": true, "type": "module" }')
   writeFileSync(join(consumer, 'esm.ts'), ESM)
   writeFileSync(join(consumer, 'commonjs.cts'), COMMONJS)

@@ -27,7 +27,7 @@ export function run(
       cwd: options.cwd ?? ROOT,
       env: { ...childEnvironment(), NO_COLOR: '1' },
       stdio: ['ignore', 'pipe', 'pipe'],
-      timeout: options.timeoutMs ?? 110_000,
+      timeout: options.timeoutMs ?? 280_000,
       killSignal: 'SIGKILL',
     })
     let output = ''

@@ -19,6 +19,10 @@ export class FastScheduler implements Scheduler {
     setImmediate(callback)
   }
 
+  afterMicrotasks(callback: () => void): void {
+    process.nextTick(callback)
+  }
+
   after(delayMs: number, callback: () => void): Timer {
     const wait = { at: this.#now + delayMs, callback }
     this.delays.push(delayMs)

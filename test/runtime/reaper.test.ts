@@ -25,6 +25,7 @@ async function reaping(options: Partial<ReaperOptions> = {}) {
     committer,
     scheduler: realScheduler,
     random: realRandom,
+    self: processOf('self'),
     onReclaimed: (runs) => void batches.push(runs),
     onError: (failure) => void failures.push(failure),
     isDead: ({ owner }) => owner.startsWith('dead'),
@@ -62,6 +63,20 @@ describe('the reaper', () => {
     expect(new Set(batches.flat().map(({ status }) => status))).toEqual(new Set(['ENQUEUED']))
     await until(() => !service.busy())
     expect((await store.processes()).map(({ owner }) => owner)).toEqual(['alive'])
+    await service.stop()
+  })
+
+  test('keeps the list of processes short: itself it registers again, others are gone after days', async () => {
+    const { service, store, committer, clock, claimed } = await reaping()
+    for (const owner of ['self', 'elsewhere', 'with-claims']) await committer.registerProcess(processOf(owner))
+    await claimed('with-claims', 1)
+    const names = async (): Promise<readonly string[]> => (await store.processes()).map(({ owner }) => owner).sort()
+    await clock.advance('2d')
+    await service.tick()
+    expect(await names()).toEqual(['elsewhere', 'self', 'with-claims'])
+    await clock.advance('2d')
+    await service.tick()
+    expect(await names()).toEqual(['self'])
     await service.stop()
   })
 
@@ -122,6 +137,7 @@ describe('the reaper', () => {
           reclaims += 1
           return []
         },
+        registerProcess: async () => {},
         removeProcesses: async () => {},
       },
     })

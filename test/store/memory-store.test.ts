@@ -147,6 +147,7 @@ describe('the model test', () => {
         return { connect: () => faulty(store, faults[fault]?.(store) ?? {}), destroy: async () => {} }
       },
       fc,
+      shrink: false,
     })
     expect(tests).toHaveLength(1)
     await expect(tests[0]?.()).rejects.toThrow(/Property failed/)

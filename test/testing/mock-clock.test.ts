@@ -1,68 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import type { ClockParticipant, TimerRank } from '../../src/core/clock.ts'
+import type { TimerRank } from '../../src/core/clock.ts'
 import { ConfigurationError, InvalidDurationError } from '../../src/core/errors.ts'
 import { realScheduler } from '../../src/core/scheduler.ts'
 import { MockClock } from '../../src/testing/mock-clock.ts'
-
-const START = 1_000_000
-
-/** Writes down what fired, and when. */
-function recorded(clock: MockClock) {
-  const log: string[] = []
-  const arm = (name: string, instant: number, rank?: TimerRank, then?: () => void) =>
-    clock.at(
-      instant,
-      () => {
-        log.push(`${name}@${clock.now() - START}`)
-        then?.()
-      },
-      rank === undefined ? {} : { rank },
-    )
-  return { log, arm }
-}
-
-/** Work of the library's own: each piece takes some turns of the loop, and counts as activity when it ends. */
-class Worker implements ClockParticipant {
-  #activity = 0
-  #busy = 0
-  #userCode = 0
-
-  activity(): number {
-    return this.#activity
-  }
-
-  busy(): boolean {
-    return this.#busy > 0
-  }
-
-  runningUserCode(): boolean {
-    return this.#userCode > 0
-  }
-
-  async work(turns: number, body: () => void = () => {}): Promise<void> {
-    this.#busy += 1
-    for (let turn = 0; turn < turns; turn++) await realScheduler.turn()
-    body()
-    this.#activity += 1
-    this.#busy -= 1
-  }
-
-  async userCode(body: () => Promise<void>): Promise<void> {
-    this.#userCode += 1
-    this.#activity += 1
-    await body()
-    this.#activity += 1
-    this.#userCode -= 1
-  }
-
-  happened(): void {
-    this.#activity += 1
-  }
-}
-
-function realPause(ms: number): Promise<void> {
-  return new Promise((resolve) => void realScheduler.after(ms, resolve))
-}
+import { realPause, recorded, START, Worker } from './clock-stage.ts'
 
 describe('now', () => {
   it('stands where it was put until it is advanced', async () => {
@@ -134,6 +75,19 @@ describe('due timers', () => {
     expect(fired).toBe(61)
   })
 
+  it('one that arms itself for the same instant for ever fails the advance instead of hanging it', async () => {
+    const clock = new MockClock(START)
+    let looping = true
+    const again = (): void => {
+      if (looping) clock.at(START + 1, again)
+    }
+    again()
+    await expect(clock.advance(10)).rejects.toThrow(/arms a timer/)
+    looping = false
+    await clock.advance(10)
+    expect(clock.now()).toBe(START + 11)
+  })
+
   it('cancelled ones never fire, even when the one before in the same round cancels them', async () => {
     const clock = new MockClock(START)
     const { log, arm } = recorded(clock)
@@ -164,8 +118,10 @@ describe('due timers', () => {
     const clock = new MockClock(START)
     const { log, arm } = recorded(clock)
     arm('now', START)
+    arm('past', START - 50)
     await clock.advance(10)
-    expect(log).toEqual(['now@0'])
+    expect(log).toEqual(['past@0', 'now@0'])
+    expect(clock.now()).toBe(START + 10)
   })
 
   it('wait for a fraction of a millisecond to be over', async () => {
@@ -214,6 +170,17 @@ describe('ranks', () => {
     expect(log).toEqual(['renewal@2500', 'due@2500', 'poll@2500', 'renewal@10000', 'poll@10000'])
   })
 
+  it('renewals and polls for an instant that is here wait for the next advance', async () => {
+    const clock = new MockClock(START)
+    const { log, arm } = recorded(clock)
+    arm('poll', START, 'poll')
+    arm('renewal', START - 1, 'renewal')
+    for (let turn = 0; turn < 20; turn++) await realScheduler.turn()
+    expect(log).toEqual([])
+    await clock.advance(0)
+    expect(log).toEqual(['renewal@0', 'poll@0'])
+  })
+
   it('one that arms itself for at once runs once at each visited instant', async () => {
     const clock = new MockClock(START)
     const { log, arm } = recorded(clock)
@@ -256,95 +223,6 @@ describe('ranks', () => {
   })
 })
 
-describe('quiescence', () => {
-  it('work begun just before the call is worked off at the old instant', async () => {
-    const clock = new MockClock(START)
-    const worker = new Worker()
-    clock.join(worker)
-    let ended = -1
-    void worker.work(30, () => {
-      ended = clock.now()
-    })
-    await clock.advance(100)
-    expect(ended).toBe(START)
-  })
-
-  it('work that begins work, with turns between that look idle to each participant, is followed', async () => {
-    const clock = new MockClock(START)
-    const workers = [new Worker(), new Worker()] as const
-    for (const worker of workers) clock.join(worker)
-    const instants: number[] = []
-    clock.at(START + 100, () => {
-      void workers[0].work(7).then(async () => {
-        await realScheduler.turn()
-        await workers[1].work(7, () => instants.push(clock.now()))
-      })
-    })
-    clock.at(START + 200, () => instants.push(clock.now()))
-    await clock.advance(200)
-    expect(instants).toEqual([START + 100, START + 200])
-  })
-
-  it('activity alone, without anyone busy, is waited out', async () => {
-    const clock = new MockClock(START)
-    const worker = new Worker()
-    clock.join(worker)
-    let last = -1
-    clock.at(START + 100, () => {
-      void (async () => {
-        for (let n = 0; n < 50; n++) {
-          await realScheduler.turn()
-          worker.happened()
-          last = clock.now()
-        }
-      })()
-    })
-    await clock.advance(1_000)
-    expect(last).toBe(START + 100)
-  })
-
-  it('a user’s function that ends soon in real time is waited for', async () => {
-    const clock = new MockClock(START)
-    const worker = new Worker()
-    clock.join(worker)
-    let ended = -1
-    clock.at(START + 100, () => {
-      void worker.userCode(async () => {
-        await realPause(5)
-        ended = clock.now()
-      })
-    })
-    await clock.advance(1_000)
-    expect(ended).toBe(START + 100)
-  })
-
-  it('a user’s function that a test holds does not hold the clock', async () => {
-    const clock = new MockClock(START)
-    const worker = new Worker()
-    clock.join(worker)
-    let release = (): void => {}
-    const held = new Promise<void>((resolve) => {
-      release = resolve
-    })
-    clock.at(START + 100, () => void worker.userCode(() => held))
-    await clock.advance(1_000)
-    expect(clock.now()).toBe(START + 1_000)
-    expect(worker.runningUserCode()).toBe(true)
-    release()
-    await clock.advance(1)
-    expect(worker.runningUserCode()).toBe(false)
-  })
-
-  it('who has left is not waited for', async () => {
-    const clock = new MockClock(START)
-    const leave = clock.join({ activity: () => 0, busy: () => true, runningUserCode: () => false })
-    leave()
-    leave()
-    await clock.advance(100)
-    expect(clock.now()).toBe(START + 100)
-  })
-})
-
 describe('several advances', () => {
   it('queue up, each starting where the one before ended', async () => {
     const clock = new MockClock(START)
@@ -357,6 +235,18 @@ describe('several advances', () => {
     await Promise.all([150, 150, 1].map((ms) => clock.advance(ms).then(() => ends.push(clock.now() - START))))
     expect(log).toEqual(['a@100', 'b@250'])
     expect(ends).toEqual([150, 300, 301])
+  })
+
+  it('what was due together with a callback that threw fires without another advance', async () => {
+    const clock = new MockClock(START)
+    const { log, arm } = recorded(clock)
+    arm('bad', START + 100, 'due', () => {
+      throw new Error('callback')
+    })
+    arm('good', START + 100)
+    await expect(clock.advance(200)).rejects.toThrow('callback')
+    while (log.length < 2) await realScheduler.turn()
+    expect(log).toEqual(['bad@100', 'good@100'])
   })
 
   it('a callback that throws fails its advance, and the next goes on', async () => {

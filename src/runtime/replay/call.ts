@@ -14,19 +14,23 @@ export interface CallRequest {
 export class Call {
   readonly verb: string
   readonly name: string
+  /** Tells calls of the same name in different chains of a body apart (scope.ts). */
+  readonly lineage: number
   readonly begin: (call: Call) => void
   /** Set when the call takes its position; -1 before. */
   position = -1
-  begun = false
+  /** Made in the turn that follows a delivery, and not what the history has at the position it would have taken. */
+  mismatched = false
   /** Where user code made the call; only told where somebody will read it. */
   site: string | undefined
   readonly promise: Promise<unknown>
   #resolve: (value: unknown) => void = () => {}
   #reject: (error: unknown) => void = () => {}
 
-  constructor(request: CallRequest) {
+  constructor(request: CallRequest, lineage: number) {
     this.verb = request.verb
     this.name = request.name
+    this.lineage = lineage
     this.begin = request.begin
     this.promise = new Promise((resolve, reject) => {
       this.#resolve = resolve
@@ -41,8 +45,14 @@ export class Call {
     else this.#resolve(value)
   }
 
-  is(recorded: Pick<RecordedCall, 'verb' | 'name'>): boolean {
+  /** The same verb and name. */
+  resembles(recorded: Pick<RecordedCall, 'verb' | 'name'>): boolean {
     return this.verb === recorded.verb && this.name === recorded.name
+  }
+
+  /** The same call: of the same chain too, as far as the record tells of which it was. */
+  is(recorded: RecordedCall): boolean {
+    return this.resembles(recorded) && (recorded.lineage === undefined || recorded.lineage === this.lineage)
   }
 }
 

@@ -1,15 +1,19 @@
 /**
- * `ctx.uuid` and `ctx.random`: derived from the run id and their place among such calls, so that a replay gives the
- * same without a record. They take no position of a durable call: adding one to a body makes no replay diverge.
+ * `ctx.uuid` and `ctx.random`: derived from the run id, the durable calls that precede them in their chain of the body,
+ * and their place among such calls there, so that a replay gives the same without a record, also to chains that change
+ * places. They take no position of a durable call: adding one to a body makes no replay diverge.
  */
 import { sha256Hex } from '../../core/ids.ts'
 
 export class DerivedRandom {
   readonly #runId: string
-  #place = 0
+  readonly #lineage: () => number
+  readonly #places = new Map<number, number>()
 
-  constructor(runId: string) {
+  /** `lineage` tells the chain that the caller is in. */
+  constructor(runId: string, lineage: () => number) {
     this.#runId = runId
+    this.#lineage = lineage
   }
 
   /** In the form of a version 4 UUID (RFC 9562). */
@@ -25,7 +29,9 @@ export class DerivedRandom {
   }
 
   #digest(): string {
-    this.#place += 1
-    return sha256Hex(JSON.stringify(['derived', this.#runId, this.#place]))
+    const lineage = this.#lineage()
+    const place = (this.#places.get(lineage) ?? 0) + 1
+    this.#places.set(lineage, place)
+    return sha256Hex(JSON.stringify(['derived', this.#runId, lineage, place]))
   }
 }

@@ -1,40 +1,53 @@
 /**
- * A run's recorded history, arranged for a replay: outcomes in the order they were delivered, the wake instants of
- * sleeps that were begun, and what is known of how many durable calls had been made before each delivery.
+ * A run's recorded history, arranged for a replay.
+ *
+ * What a body does follows from the events that reach it and from their order: outcomes of durable calls, and arrivals
+ * of stray calls (positions.ts). The history has both in one order, the order in which they were recorded, which is
+ * the order in which every pass lets them happen. Beside it there are the wake instants of sleeps that were begun, and
+ * what is known of how many durable calls had been made before each event.
  */
 import type { EpochMs } from '../../core/clock.ts'
 import { invariant } from '../../core/invariant.ts'
 import type { CheckpointRecord, EncodedValue } from '../../store/records.ts'
+import { lineageOf, ROOT_LINEAGE } from './scope.ts'
 
-/** What is recorded of a durable call at its position: enough to tell whether a replay asks for the same. */
+/** What is recorded of a durable call: enough to tell whether a replay asks for the same. */
 export interface RecordedCall {
-  readonly position: number
   readonly verb: string
   readonly name: string
+  /** Undefined where the record doesn't tell. */
+  readonly lineage: number | undefined
 }
 
-export interface RecordedOutcome extends RecordedCall {
-  readonly failed: boolean
-  readonly value: EncodedValue
-  /** Durable calls made before its delivery: exactly (`exact`), or at least. */
+/** How many durable calls had been made before an event: exactly (`exact`), or at least. */
+export interface CallsBefore {
   readonly calls: number
   readonly exact: boolean
 }
 
+type Event =
+  | { readonly type: 'outcome'; readonly position: number; readonly failed: boolean; readonly value: EncodedValue }
+  | { readonly type: 'arrival'; readonly call: RecordedCall }
+export type RecordedEvent = CallsBefore & Event
+
 export interface History {
-  readonly outcomes: readonly RecordedOutcome[]
-  /** Outcomes below this index are known to have been delivered, or to have been about to be. */
+  readonly events: readonly RecordedEvent[]
+  /** Exact counts are recorded of all events below this index. */
   readonly confirmed: number
+  /** Durable calls that were made, at least, after the last event. */
+  readonly calls: number
   /** Wake instants of sleeps that were begun, by position. */
   readonly timers: ReadonlyMap<number, EpochMs>
+  /** Calls with an outcome or a wake instant. Their positions are below `calls`. */
   readonly byPosition: ReadonlyMap<number, RecordedCall>
   /** The `seq` of the next entry. */
   readonly nextSeq: number
 }
 
 export const EMPTY_HISTORY: History = {
-  outcomes: [],
+  events: [],
   confirmed: 0,
+  calls: 0,
   timers: new Map(),
   byPosition: new Map(),
   nextSeq: 0,
@@ -42,34 +55,64 @@ export const EMPTY_HISTORY: History = {
 
 /** `entries` in order of `seq`. */
 export function readHistory(entries: readonly CheckpointRecord[]): History {
-  if (entries.length === 0) return EMPTY_HISTORY
-  const counts = new Map<number, number>()
-  const timers = new Map<number, EpochMs>()
-  const byPosition = new Map<number, RecordedCall>()
-  let confirmed = 0
-  for (const entry of entries) {
-    confirmed = Math.max(confirmed, entry.delivered)
-    for (const [index, calls] of readCounts(entry.counts)) counts.set(index, calls)
-    if (entry.type === 'timer') timers.set(entry.position, Number(entry.value))
-    if (entry.type !== 'order') byPosition.set(entry.position, entry)
-  }
-  const outcomes = entries
-    .filter((entry) => entry.type === 'outcome')
-    .map((entry, index): RecordedOutcome => {
-      invariant(entry.value !== null, 'an outcome has a value')
-      const { position, verb, name, failed, value } = entry
-      return { position, verb, name, failed, value, calls: counts.get(index) ?? entry.calls, exact: index < confirmed }
-    })
   const last = entries[entries.length - 1]
-  invariant(last !== undefined, 'entries are not empty')
-  return { outcomes, confirmed, timers, byPosition, nextSeq: last.seq + 1 }
+  if (last === undefined) return EMPTY_HISTORY
+  const noted = entries.map((entry): Noted => ({ ...entry, notes: readNotes(entry.counts) }))
+  const timers = new Map<number, EpochMs>()
+  for (const { type, position, value } of noted) if (type === 'timer') timers.set(position, Number(value))
+  return { ...readEvents(noted), timers, byPosition: readCalls(noted), nextSeq: last.seq + 1 }
 }
 
-/** Text of the `counts` column: exact counts of calls by index of outcome. */
-export function writeCounts(counts: ReadonlyMap<number, number>): string | null {
-  return counts.size === 0 ? null : JSON.stringify([...counts])
+type Noted = CheckpointRecord & { readonly notes: Notes }
+
+function readEvents(entries: readonly Noted[]): Pick<History, 'events' | 'confirmed' | 'calls'> {
+  const counts = new Map(entries.flatMap(({ notes }) => notes.counts ?? []))
+  const confirmed = entries.reduce((most, entry) => Math.max(most, entry.delivered), 0)
+  const calls = entries.reduce((most, entry) => Math.max(most, entry.calls), 0)
+  const events = entries.filter(isEvent).map((entry, index): RecordedEvent => {
+    const exact = index < confirmed || entry.delivered === index
+    return { ...eventOf(entry), exact, calls: exact ? (counts.get(index) ?? entry.calls) : calls }
+  })
+  return { events, confirmed, calls }
 }
 
-function readCounts(text: string | null): readonly (readonly [number, number])[] {
-  return text === null ? [] : JSON.parse(text)
+/** Timers are no events, nor is an entry that only confirms counts. */
+function isEvent({ type, verb }: CheckpointRecord): boolean {
+  return type === 'outcome' || (type === 'order' && verb !== '')
+}
+
+function eventOf({ type, position, verb, name, failed, value, notes }: Noted): Event {
+  if (type === 'order') return { type: 'arrival', call: { verb, name, lineage: notes.lineage } }
+  invariant(value !== null, 'an outcome has a value')
+  return { type: 'outcome', position, failed, value }
+}
+
+function readCalls(entries: readonly Noted[]): ReadonlyMap<number, RecordedCall> {
+  const calls = new Map<number, RecordedCall>()
+  const placed = entries.filter(({ type }) => type !== 'order').sort((a, b) => a.position - b.position)
+  for (const { position, verb, name, notes } of placed) {
+    const previous = position === 0 ? ROOT_LINEAGE : calls.get(position - 1)?.lineage
+    const following = previous === undefined ? undefined : lineageOf(previous, verb, name)
+    calls.set(position, { verb, name, lineage: notes.lineage ?? following })
+  }
+  return calls
+}
+
+// ── What entries note beside their columns, in `counts` ─────────────────────────────────────────────────────────
+
+export interface Notes {
+  /** Exact numbers of calls before events, by index, where no entry of theirs tells. */
+  readonly counts?: readonly (readonly [index: number, calls: number])[]
+  /** Left out of a call that follows, in its chain, the one at the position before. */
+  readonly lineage?: number | undefined
+}
+
+export function writeNotes({ counts, lineage }: Notes): string | null {
+  const some = counts !== undefined && counts.length > 0
+  if (!some && lineage === undefined) return null
+  return JSON.stringify({ ...(some ? { counts } : {}), ...(lineage === undefined ? {} : { lineage }) })
+}
+
+function readNotes(text: string | null): Notes {
+  return text === null ? {} : JSON.parse(text)
 }

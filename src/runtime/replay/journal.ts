@@ -1,105 +1,133 @@
 /**
- * Records what happens in the live part of a pass, in the order it happened, and hands out recorded outcomes for
- * delivery in that same order, each only once it is stored.
+ * Records the events of the live part of a pass, in the order in which they will happen, and hands them out in that
+ * order, each only once it is stored.
  *
- * Each outcome is recorded with the number of durable calls made so far. Others may be delivered, and further calls
- * made, before its own turn comes; the exact number is then known only at its delivery and rides along with the next
- * entry (`delivered`, `counts`). While a body only awaits durable calls, that is enough: the calls in between follow
- * from the deliveries. A stray call in between doesn't, so then the exact number is stored before the delivery.
+ * Each event is recorded with the number of durable calls made so far. If others that were recorded before it have yet
+ * to happen, further calls may come of them; the exact number is then known only when its own turn has come, and rides
+ * along with the next entry (`delivered`, `counts`). No call is begun before the numbers that its position rests on
+ * are stored (`confirm`), so that no replay can give that position to another call.
  */
-import { invariant } from '../../core/invariant.ts'
 import type { EncodedValue, NewCheckpoint } from '../../store/records.ts'
 import type { Call } from './call.ts'
-import { type History, writeCounts } from './history.ts'
+import { type CallsBefore, type History, writeNotes } from './history.ts'
 
-export interface LiveOutcome {
-  readonly call: Call
-  readonly failed: boolean
-  readonly value: EncodedValue
-  /** Durable calls made when it was recorded, or confirmed. */
-  calls: number
-  /** How many of them were stray. */
-  strays: number
-  stored: boolean
-}
+export type LiveEvent = { readonly call: Call } & (
+  | { readonly type: 'outcome'; readonly failed: boolean; readonly value: EncodedValue }
+  /** A stray call, which takes its position when its turn comes. */
+  | { readonly type: 'arrival' }
+)
+
+type QueuedEvent = LiveEvent & { exact: boolean; stored: boolean }
 
 /** Stores entries under the claim; resolves to false when the claim is lost. */
 export type Store = (entries: readonly NewCheckpoint[]) => Promise<boolean>
+
+type Entry = Omit<NewCheckpoint, 'seq' | 'delivered' | 'counts'> & { readonly lineage?: number | undefined }
 
 const NO_CALL = { position: -1, verb: '', name: '', failed: false, value: null, attempts: 1 } as const
 
 export class Journal {
   readonly #store: Store
-  readonly #queue: LiveOutcome[] = []
-  /** Exact counts of delivered outcomes that no entry tells yet. */
-  #counts = new Map<number, number>()
+  readonly #queue: QueuedEvent[] = []
+  /** Exact numbers of calls before events, which no entry tells yet. */
+  #counts: [index: number, calls: number][] = []
   #seq: number
-  #delivered: number
+  /** Events that have happened in this pass. */
+  #happened = 0
+  /** Of so many the exact numbers are stored. */
+  #confirmed: number
 
   constructor(history: History, store: Store) {
     this.#store = store
     this.#seq = history.nextSeq
-    this.#delivered = history.outcomes.length
+    this.#confirmed = history.confirmed
   }
 
-  /** Outcomes recorded and not yet delivered, stored or not. */
+  /** Events recorded that have yet to happen, stored or not. */
   get waiting(): number {
     return this.#queue.length
   }
 
-  /** The outcome to be delivered next, if it is stored. */
-  get head(): LiveOutcome | undefined {
+  /** The event that is to happen next, if it is stored. */
+  get head(): LiveEvent | undefined {
     const head = this.#queue[0]
     return head?.stored === true ? head : undefined
   }
 
-  /** Resolves, when it is stored, to true; to false when the claim is lost. */
-  async record(outcome: Omit<LiveOutcome, 'stored'>, attempts: number): Promise<boolean> {
-    const live: LiveOutcome = { ...outcome, stored: false }
-    this.#queue.push(live)
-    const { call, failed, value, calls } = outcome
-    const { position, verb, name } = call
-    live.stored = await this.#append({ type: 'outcome', position, verb, name, failed, value, attempts, calls })
-    return live.stored
-  }
-
-  timer(call: Call, value: EncodedValue, calls: number): Promise<boolean> {
-    const { position, verb, name } = call
-    return this.#append({ type: 'timer', position, verb, name, failed: false, value, attempts: 1, calls })
-  }
-
-  /** Tells that the head is delivered now, after exactly `calls` durable calls. */
-  delivered(calls: number): void {
-    const head = this.#queue.shift()
-    if (head !== undefined && head.calls !== calls) this.#counts.set(this.#delivered, calls)
-    this.#delivered += 1
-  }
-
-  /** Stores that the head will be delivered after exactly `calls` durable calls, `strays` of them stray. */
-  confirmHead(calls: number, strays: number): Promise<boolean> {
-    const head = this.#queue[0]
-    invariant(head !== undefined, 'there is a head to confirm')
-    head.calls = calls
-    head.strays = strays
-    this.#counts.set(this.#delivered, calls)
-    return this.#append({ ...NO_CALL, type: 'order', calls }, this.#delivered + 1)
-  }
-
-  /** Entries that a settlement should carry so that no exact count is lost. */
-  unconfirmed(calls: number): readonly NewCheckpoint[] {
-    return this.#counts.size === 0 ? [] : [this.#entry({ ...NO_CALL, type: 'order', calls }, this.#delivered)]
-  }
-
-  #append(
-    entry: Omit<NewCheckpoint, 'seq' | 'delivered' | 'counts'>,
-    delivered: number = this.#delivered,
+  /**
+   * Resolves, when it is stored, to true; to false when the claim is lost. `lineage` is told where it doesn't follow
+   * from the position.
+   */
+  async outcome(
+    event: LiveEvent & { readonly type: 'outcome' },
+    made: { readonly calls: number; readonly attempts: number; readonly lineage: number | undefined },
   ): Promise<boolean> {
-    return this.#store([this.#entry(entry, delivered)])
+    const { position, verb, name } = event.call
+    const { failed, value } = event
+    return this.#event(event, { type: 'outcome', position, verb, name, failed, value, ...made })
   }
 
-  #entry(entry: Omit<NewCheckpoint, 'seq' | 'delivered' | 'counts'>, delivered: number): NewCheckpoint {
-    const counts = writeCounts(this.#counts)
-    this.#counts = new Map()
+  async arrival(call: Call, calls: number): Promise<boolean> {
+    const { verb, name, lineage } = call
+    return this.#event({ type: 'arrival', call }, { ...NO_CALL, type: 'order', verb, name, calls, lineage })
+  }
+
+  timer(call: Call, value: EncodedValue, made: { calls: number; lineage: number | undefined }): Promise<boolean> {
+    const { position, verb, name } = call
+    return this.#append({ type: 'timer', position, verb, name, failed: false, value, attempts: 1, ...made })
+  }
+
+  /** Tells that the head happens now, after exactly `calls` durable calls. */
+  happens(calls: number): void {
+    const head = this.#queue.shift()
+    if (head !== undefined) this.happenedAgain(head, calls)
+  }
+
+  /** Tells that the next recorded event happens again. */
+  happenedAgain({ exact }: Pick<CallsBefore, 'exact'>, calls: number): void {
+    if (exact) this.#confirmed = Math.max(this.#confirmed, this.#happened + 1)
+    else this.#counts.push([this.#happened, calls])
+    this.#happened += 1
+  }
+
+  /** False while a call that is begun now could be given another position by a replay. */
+  get confirmed(): boolean {
+    return this.#confirmed >= this.#happened && this.#queue[0]?.exact !== false
+  }
+
+  /** Stores the exact numbers up to the head, which happens after exactly `calls` calls. */
+  confirm(calls: number): Promise<boolean> {
+    const head = this.#queue[0]
+    const headToo = head?.exact === false
+    if (headToo) {
+      head.exact = true
+      this.#counts.push([this.#happened, calls])
+    }
+    return this.#append({ ...NO_CALL, type: 'order', calls }, this.#happened + (headToo ? 1 : 0))
+  }
+
+  /** Entries that a settlement should carry so that no exact number is lost. */
+  unconfirmed(calls: number): readonly NewCheckpoint[] {
+    return this.confirmed ? [] : [this.#entry({ ...NO_CALL, type: 'order', calls }, this.#happened)]
+  }
+
+  async #event(event: LiveEvent, entry: Entry): Promise<boolean> {
+    // Nothing is left to happen before it, so no call can come in between.
+    const queued: QueuedEvent = { ...event, exact: this.#queue.length === 0, stored: false }
+    this.#queue.push(queued)
+    queued.stored = await this.#append(entry)
+    return queued.stored
+  }
+
+  async #append(entry: Entry, delivered: number = this.#happened): Promise<boolean> {
+    const stored = await this.#store([this.#entry(entry, delivered)])
+    if (stored) this.#confirmed = Math.max(this.#confirmed, delivered)
+    return stored
+  }
+
+  #entry({ lineage, ...entry }: Entry, delivered: number): NewCheckpoint {
+    const counts = writeNotes({ counts: this.#counts, lineage })
+    this.#counts = []
     return { ...entry, seq: this.#seq++, delivered, counts }
   }
 }

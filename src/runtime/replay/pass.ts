@@ -1,10 +1,11 @@
 /**
- * One pass of a workflow's body over its history: recorded outcomes are delivered in the order of the record, then
- * execution is live and every outcome is recorded before it is delivered.
+ * One pass of a workflow's body over its history: recorded events (outcomes of durable calls, arrivals of stray ones)
+ * happen again in the order of the record, then execution is live and every event is recorded before it happens.
  *
- * One loop moves a pass. It delivers one outcome at a time, live as on replay, and lets the body use up all its
- * microtasks (a turn of the event loop) before it looks again. So the calls that follow from a delivery are made
- * before the next one, and `Promise.all` over chains, `Promise.race` and loops over races walk the same way each time.
+ * One loop moves a pass. It lets one event happen at a time, live as on replay, each at the start of a turn of the event
+ * loop, and the body use up all microtasks that follow before it looks again. So the calls that follow from an event are
+ * made before the next one, and `Promise.all` over chains, `Promise.race` and loops over races walk the same way each
+ * time.
  *
  * States: replaying (records are left: nothing begins, so a pass that diverges has no effects) -> live -> over. A pass
  * that is over never lets a call settle: a body that is suspended, cancelled or diverged simply stops where it is.
@@ -18,10 +19,10 @@ import type { Random } from '../../core/random.ts'
 import type { Scheduler } from '../../core/scheduler.ts'
 import type { EncodedValue, NewCheckpoint } from '../../store/records.ts'
 import { Call, type CallRequest, callSite, describeCall } from './call.ts'
-import type { History, RecordedOutcome } from './history.ts'
-import { Journal, type LiveOutcome, type Store } from './journal.ts'
+import type { History } from './history.ts'
+import { Journal, type LiveEvent, type Store } from './journal.ts'
 import { Positions } from './positions.ts'
-import { enclosingStep } from './step-scope.ts'
+import { enclosingStep, insideBody, lineageHere, nextLineage } from './scope.ts'
 
 export interface PassOptions {
   readonly runId: string
@@ -53,8 +54,8 @@ export interface Running {
 const LONGEST_WAIT_IN_MEMORY_MS = 1_000
 /** How long a replay waits, in real time, for calls that come after an await that is not durable. */
 const PATIENCE_MS = 5_000
-/** The same when a call is there already, but none that the history has at its position. */
-const PATIENCE_WITH_MISMATCH_MS = 1_000
+/** So much of it for the very call of the record; after that, one of the same name from another chain will do. */
+const PATIENCE_FOR_LINEAGE_MS = 1_000
 
 export class Pass {
   readonly runId: string
@@ -68,17 +69,20 @@ export class Pass {
   readonly #journal: Journal
   readonly #running = new Set<Running>()
   readonly #timers = new Map<number, { readonly wakeAt: EpochMs; readonly timer: Timer }>()
+  /** Tells this pass from others in the context of asynchronous code. */
+  readonly #identity = Symbol('pass')
   /** Calls with a position that may have to be begun, in order of position. */
   #unbegun: Call[] = []
-  /** Index of the recorded outcome to be delivered next. */
-  #next = 0
-  /** True while the body runs on what follows from the last delivery (or from its start). */
+  /** True while the body runs on what follows from the last event (or from its start). */
   #inTurn = false
-  /** The body has run since the loop last looked, and may still have microtasks. */
-  #moved = false
+  #afterTurn: (() => void)[] = []
+  /** A recorded call has been waited for so long that its name is enough. */
+  #lenient = false
   #poked = false
   #wake: (() => void) | undefined
   #end: PassEnd | undefined
+  /** How the body ended. */
+  #bodyEnd: PassEnd | undefined
   #aborted: { readonly reason: unknown; patient: boolean } | undefined
   #over = false
   #userCode = 0
@@ -97,12 +101,13 @@ export class Pass {
 
   /** Runs the body until it ends, is suspended, diverges, or the pass is aborted. Never rejects. */
   async walk(body: () => Promise<unknown>): Promise<PassEnd> {
-    this.#inTurn = true
-    this.#moved = true
-    body().then(
-      (value) => this.#bodyEnded({ type: 'returned', value }),
-      (error: unknown) => this.#bodyEnded({ type: 'threw', error }),
-    )
+    await this.scheduler.turn()
+    this.#happen(() => {
+      insideBody(this.#identity, body).then(
+        (value) => this.#bodyEnded({ type: 'returned', value }),
+        (error: unknown) => this.#bodyEnded({ type: 'threw', error }),
+      )
+    })
     const end = await this.#untilEnd()
     this.#close(end)
     return end
@@ -114,24 +119,26 @@ export class Pass {
     if (enclosing !== undefined) {
       throw new NestedDurableCallError({ runId: this.runId, call: describeCall(request), step: enclosing.step })
     }
-    const call = new Call(request)
+    const call = new Call(request, nextLineage(this.#identity, request.verb, request.name))
     if (this.#over) {
       const site = callSite(request.method)
       this.#onEvent({ type: 'call.dropped', runId: this.runId, call: describeCall(call), site })
       return call.promise
     }
-    const taken = this.#positions.add(call, this.#inTurn, this.#nextRecorded())
-    if (taken === 'taken') this.#unbegun.push(call)
+    if (this.#positions.add(call, this.#inTurn)) this.#unbegun.push(call)
     else call.site = callSite(request.method)
-    if (taken === 'diverged') this.#end ??= { type: 'diverged', error: this.#positions.divergence(call) }
-    this.#moved = true
     this.poke()
     return call.promise
   }
 
-  /** True while recorded outcomes are left to deliver: what the body does now it has done before. */
+  /** Tells in which chain of the body the caller is (scope.ts). */
+  get lineage(): number {
+    return lineageHere(this.#identity)
+  }
+
+  /** True while what the body does now it has done before. */
   get replaying(): boolean {
-    return this.#nextRecorded() !== undefined
+    return this.#positions.replaying
   }
 
   /** True once the pass has ended or been told to: nothing that ends now is recorded. */
@@ -184,10 +191,11 @@ export class Pass {
 
   /** Records a call's outcome; it is delivered when its turn comes. Never rejects. */
   async record(call: Call, outcome: { readonly failed: boolean; readonly value: EncodedValue }, attempts = 1): Promise<void> {
+    // What is recorded within a turn could not tell how many calls its event comes after.
+    while (this.#inTurn) await new Promise<void>((resolve) => this.#afterTurn.push(resolve))
     if (this.over) return this.discard(call)
-    const { count: calls, strays } = this.#positions
-    await this.#keepingClaim(this.#journal.record({ call, ...outcome, calls, strays }, attempts))
-    this.poke()
+    const made = { calls: this.#positions.count, attempts, lineage: this.#positions.lineageToTell(call) }
+    await this.#keepingClaim(this.#journal.outcome({ type: 'outcome', call, ...outcome }, made))
   }
 
   /** Tells of an outcome that comes too late to be recorded. */
@@ -203,7 +211,8 @@ export class Pass {
     }
     this.#timers.set(call.position, { wakeAt, timer: this.clock.at(wakeAt, fire) })
     if (this.history.timers.has(call.position)) return
-    void this.#keepingClaim(this.#journal.timer(call, String(wakeAt), this.#positions.count))
+    const made = { calls: this.#positions.count, lineage: this.#positions.lineageToTell(call) }
+    void this.#keepingClaim(this.#journal.timer(call, String(wakeAt), made))
   }
 
   /** Makes the loop look again. */
@@ -218,93 +227,115 @@ export class Pass {
 
   async #untilEnd(): Promise<PassEnd> {
     for (;;) {
+      await this.scheduler.turn()
       this.#poked = false
-      if (this.#moved) await this.#drain()
-      const end = this.#ended()
+      const end = this.#ended() ?? (await this.#step())
       if (end !== undefined) return end
-      if (this.#aborted !== undefined) await this.#untilPoked()
-      else if (this.replaying) await this.#replay()
-      else {
-        const suspended = await this.#live()
-        if (suspended !== undefined) return suspended
-      }
     }
-  }
-
-  async #drain(): Promise<void> {
-    await this.scheduler.turn()
-    this.#inTurn = false
-    this.#moved = false
   }
 
   #ended(): PassEnd | undefined {
     if (this.#end !== undefined) return this.#end
-    if (this.#aborted === undefined) return undefined
-    const { patient, reason } = this.#aborted
-    return patient && this.#running.size > 0 ? undefined : { type: 'aborted', reason }
-  }
-
-  async #replay(): Promise<void> {
-    const next = this.#nextRecorded()
-    invariant(next !== undefined, 'a replay has a next outcome')
-    const matched = this.#admitHeld(next)
-    if (this.#positions.count < next.calls) {
-      await this.#untilPoked(matched ? PATIENCE_MS : PATIENCE_WITH_MISMATCH_MS)
-      return
+    if (this.#aborted !== undefined) {
+      const { patient, reason } = this.#aborted
+      return patient && this.#running.size > 0 ? undefined : { type: 'aborted', reason }
     }
-    const call = this.#positions.close(next.position)
-    invariant(call !== undefined, 'an outcome is recorded only of a call that was made')
-    this.#next += 1
-    this.#deliver(call, next)
+    return this.replaying ? undefined : this.#bodyEnd
   }
 
-  /** Begins what is new and delivers what is stored; resolves to the end of a pass that has only timers to wait for. */
-  async #live(): Promise<PassEnd | undefined> {
-    if (!this.#admitHeld(undefined)) return { type: 'diverged', error: this.#positions.divergence() }
-    this.#beginCalls()
-    const head = this.#journal.head
-    if (head !== undefined) {
-      await this.#deliverHead(head)
+  /** One move of the pass, or a wait for what could move it. */
+  async #step(): Promise<PassEnd | undefined> {
+    if (this.#aborted !== undefined) {
+      await this.#untilPoked()
       return undefined
     }
-    const suspended = this.#suspension()
-    if (suspended === undefined) await this.#untilPoked()
-    return suspended
+    return this.replaying ? this.#replay() : this.#live()
   }
 
-  #admitHeld(next: RecordedOutcome | undefined): boolean {
-    const held = this.#positions.heldCalls
-    if (held === 0) return true
-    const before = this.#positions.count
-    const matched = this.#positions.admitHeld(next)
-    for (const [position, call] of this.#positions.open) if (position >= before) this.#unbegun.push(call)
-    return matched
+  async #replay(): Promise<PassEnd | undefined> {
+    this.#unbegun.push(...this.#positions.admit(this.#lenient))
+    if (!this.replaying) return undefined
+    if (this.#happensAgain()) {
+      this.#lenient = false
+      return undefined
+    }
+    // A body that has ended calls nothing more. It may have ended a little earlier than it did, but not without a call.
+    if (this.#bodyEnd !== undefined && !this.#positions.lacksCall) return this.#bodyEnd
+    if (this.#bodyEnd !== undefined || this.#positions.hopeless !== undefined) return this.#diverged()
+    await this.#untilCalled()
+    return undefined
   }
 
-  #beginCalls(): void {
-    const calls = this.#unbegun
-    if (calls.length === 0) return
+  /** Lets the next recorded event happen, if the calls that come before it have been made. */
+  #happensAgain(): boolean {
+    const { next, count } = this.#positions
+    if (next === undefined || count < next.calls) return false
+    if (next.type === 'arrival') {
+      const call = this.#positions.arrive(next.call, this.#lenient)
+      if (call === undefined) return false
+      this.#unbegun.push(call)
+    } else {
+      const call = this.#positions.close(next.position)
+      invariant(call !== undefined, 'an outcome is recorded only of a call that was made')
+      this.#deliver(call, next)
+    }
+    this.#positions.happened()
+    this.#journal.happenedAgain(next, count)
+    return true
+  }
+
+  /** Lets the next stored event happen, or begins what is new; resolves to the end of a pass that is suspended. */
+  async #live(): Promise<PassEnd | undefined> {
+    const { count } = this.#positions
+    for (const call of this.#positions.release()) void this.#keepingClaim(this.#journal.arrival(call, count))
+    const { head } = this.#journal
+    if (head !== undefined) {
+      this.#journal.happens(count)
+      this.#happensNow(head)
+    } else if (this.#unbegun.length > 0) {
+      await this.#beginCalls()
+    } else {
+      const suspended = this.#suspension()
+      if (suspended !== undefined) return suspended
+      await this.#untilPoked()
+    }
+    return undefined
+  }
+
+  #happensNow(event: LiveEvent): void {
+    if (event.type === 'arrival') {
+      this.#positions.take(event.call)
+      this.#unbegun.push(event.call)
+    } else {
+      this.#positions.close(event.call.position)
+      this.#deliver(event.call, event)
+    }
+  }
+
+  async #beginCalls(): Promise<void> {
+    const calls = this.#unbegun.filter((call) => this.#positions.open.get(call.position) === call)
     this.#unbegun = []
-    for (const call of calls) {
-      if (this.#positions.open.get(call.position) === call) call.begin(call)
-    }
-  }
-
-  async #deliverHead(head: LiveOutcome): Promise<void> {
-    const { count, strays } = this.#positions
-    if (head.strays !== strays && head.calls !== count) {
-      await this.#keepingClaim(this.#journal.confirmHead(count, strays))
-      return
-    }
-    this.#journal.delivered(count)
-    this.#positions.close(head.call.position)
-    this.#deliver(head.call, head)
+    if (calls.length === 0) return
+    if (!this.#journal.confirmed) await this.#keepingClaim(this.#journal.confirm(this.#positions.count))
+    if (this.over || this.#ended() !== undefined) return
+    for (const call of calls) call.begin(call)
   }
 
   #deliver(call: Call, outcome: { readonly failed: boolean; readonly value: EncodedValue }): void {
+    const value = this.codec.decode(outcome.value)
+    this.#happen(() => call.settle(outcome.failed, value))
+  }
+
+  /** Moves the body, at the start of a turn: what it calls in the microtasks that follow, it calls on every pass. */
+  #happen(event: () => void): void {
     this.#inTurn = true
-    this.#moved = true
-    call.settle(outcome.failed, this.codec.decode(outcome.value))
+    this.scheduler.afterMicrotasks(() => {
+      this.#inTurn = false
+      const waiting = this.#afterTurn
+      this.#afterTurn = []
+      for (const resume of waiting) resume()
+    })
+    event()
   }
 
   #suspension(): PassEnd | undefined {
@@ -316,29 +347,34 @@ export class Pass {
     return { type: 'suspended', wakeAt, entries: this.#journal.unconfirmed(this.#positions.count) }
   }
 
-  /** Waits until something happens; with a bound, the pass has diverged when nothing does. */
-  async #untilPoked(patienceMs?: number): Promise<void> {
+  async #untilPoked(): Promise<void> {
     if (this.#poked) return
-    const bound =
-      patienceMs === undefined
-        ? undefined
-        : this.scheduler.after(patienceMs, () => {
-            this.#end ??= { type: 'diverged', error: this.#positions.divergence() }
-            this.poke()
-          })
     await new Promise<void>((resolve) => {
       this.#wake = resolve
     })
-    bound?.cancel()
+  }
+
+  /** Waits for calls that the history has; the replay has diverged when none come. */
+  async #untilCalled(): Promise<void> {
+    const patienceMs = this.#lenient ? PATIENCE_MS - PATIENCE_FOR_LINEAGE_MS : PATIENCE_FOR_LINEAGE_MS
+    const bound = this.scheduler.after(patienceMs, () => {
+      if (this.#lenient) this.#end ??= this.#diverged()
+      this.#lenient = true
+      this.poke()
+    })
+    await this.#untilPoked()
+    bound.cancel()
   }
 
   // ── Endings ──────────────────────────────────────────────────────────────────────────────────────────────────
 
   #bodyEnded(end: PassEnd): void {
-    const diverged = this.replaying || this.history.timers.size > 0
-    const error = diverged ? this.#positions.divergenceOfEnd(this.#next) : undefined
-    this.#end ??= error === undefined ? end : { type: 'diverged', error }
+    this.#bodyEnd = end
     this.poke()
+  }
+
+  #diverged(): PassEnd {
+    return { type: 'diverged', error: this.#positions.divergence() }
   }
 
   #close(end: PassEnd): void {
@@ -355,11 +391,7 @@ export class Pass {
       if (!(await stored)) this.abort(new ClaimLostError({ runId: this.runId }), { patient: false })
     } catch (error) {
       this.#end ??= { type: 'failed', error }
-      this.poke()
     }
-  }
-
-  #nextRecorded(): RecordedOutcome | undefined {
-    return this.history.outcomes[this.#next]
+    this.poke()
   }
 }

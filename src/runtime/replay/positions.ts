@@ -1,45 +1,46 @@
 /**
  * Gives durable calls their positions, the same on every pass.
  *
- * Positions are taken in the order of the calls. Calls that a body makes in the turn that follows a delivery come in
- * the same order on every pass by themselves. A *stray* call, one made after an await that is not durable (`import()`,
- * `crypto.subtle`), may come earlier or later than it did. Two rules make it come where it came before:
+ * Calls that a body makes in the turn that follows an event (an outcome delivered to it, or its start) come in the same
+ * order on every pass by themselves, and take the next positions as they come. A *stray* call, one made after an await
+ * that is not durable (`import()`, `crypto.subtle`), may come at any time. Live it is held until its arrival has been
+ * recorded as an event of its own, and takes its position when that event's turn has come; on a replay it is held, or
+ * waited for, until then.
  *
- * - a delivery is waited with until as many calls have been made as had been made before it (delivery-order.ts);
- * - a call that comes when that many have been made already is *early*: it is held, and takes its position after the
- *   delivery.
- *
- * A call that is not early and is not what the history has at its position makes the replay diverge.
+ * An await that is not durable may also take no time at all on one pass and long on another, so that a call which
+ * followed an event at once now comes stray, or the other way round. The number of calls that had been made before each
+ * event tells: none is let happen before as many have been made again, and when as many have been, a further one is
+ * early and is held. Which of the calls that are there is the one that a position had is told by verb, name and
+ * lineage (scope.ts).
  */
 import { NonDeterminismError } from '../../core/errors.ts'
 import { type Call, describeCall } from './call.ts'
-import type { History, RecordedOutcome } from './history.ts'
+import type { CallsBefore, History, RecordedCall, RecordedEvent } from './history.ts'
+import { lineageOf, ROOT_LINEAGE } from './scope.ts'
 
 export class Positions {
   readonly #runId: string
   readonly #history: History
-  readonly #held: Call[] = []
+  /** Calls without a position yet, in the order they were made. */
+  #held: Call[] = []
   readonly #open = new Map<number, Call>()
-  #count = 0
-  #strays = 0
+  /** Lineages of the calls that have taken a position, by position. */
+  readonly #lineages: number[] = []
+  /** Recorded events that have happened again. */
+  #happened = 0
+  readonly #arrivals: readonly { readonly index: number; readonly call: RecordedCall }[]
 
   constructor(runId: string, history: History) {
     this.#runId = runId
     this.#history = history
+    this.#arrivals = history.events.flatMap((event, index) =>
+      event.type === 'arrival' ? [{ index, call: event.call }] : [],
+    )
   }
 
   /** Durable calls that have taken a position. */
   get count(): number {
-    return this.#count
-  }
-
-  /** How many of them came outside the turn that follows a delivery. */
-  get strays(): number {
-    return this.#strays
-  }
-
-  get heldCalls(): number {
-    return this.#held.length
+    return this.#lineages.length
   }
 
   /** Calls with a position whose outcome has not been delivered. */
@@ -47,48 +48,64 @@ export class Positions {
     return this.#open
   }
 
-  /**
-   * A new call, made in the turn that follows a delivery (`inTurn`) or outside it; `next` is the recorded outcome to
-   * be delivered next, undefined when the pass is live. `diverged`: the history has another call at its position.
-   */
-  add(call: Call, inTurn: boolean, next: RecordedOutcome | undefined): 'taken' | 'held' | 'diverged' {
-    if (this.#isEarly(inTurn, next)) {
-      this.#held.push(call)
-      return 'held'
+  /** The recorded event that is to happen next. */
+  get next(): RecordedEvent | undefined {
+    return this.#history.events[this.#happened]
+  }
+
+  /** True while the body has done before what it does now. */
+  get replaying(): boolean {
+    return this.next !== undefined || this.count < this.#history.calls
+  }
+
+  /** A new call, made in the turn that follows an event (`inTurn`) or outside it. True if it has taken its position. */
+  add(call: Call, inTurn: boolean): boolean {
+    const taken = this.#mayTake(call, inTurn)
+    if (taken) this.take(call)
+    else this.#held.push(call)
+    return taken
+  }
+
+  /** Gives the next position to a call. */
+  take(call: Call): void {
+    call.position = this.count
+    this.#lineages.push(call.lineage)
+    this.#open.set(call.position, call)
+  }
+
+  /** Held calls that must take a position before the next event, as far as it is clear which; they have taken it. */
+  admit(lenient: boolean): readonly Call[] {
+    const admitted: Call[] = []
+    while (this.#held.length > 0 && this.count < this.#bound.calls) {
+      const recorded = this.#history.byPosition.get(this.count)
+      const call =
+        recorded === undefined
+          ? this.#unhold((held, index) => !this.#isAwaited(held, this.#held.slice(0, index)))
+          : this.#unholdRecorded(recorded, lenient)
+      if (call === undefined) break
+      this.take(call)
+      admitted.push(call)
     }
-    const recorded = this.#history.byPosition.get(this.#count)
-    if (recorded !== undefined && !call.is(recorded)) return 'diverged'
-    this.#take(call, inTurn)
-    return 'taken'
+    return admitted
   }
 
-  /**
-   * Lets held calls take the positions that have come free. False if the history has a call at the next position
-   * that none of the held ones is: somebody else must make it first.
-   */
-  admitHeld(next: RecordedOutcome | undefined): boolean {
-    while (this.#held.length > 0 && (next === undefined || this.#count < next.calls)) {
-      const recorded = this.#history.byPosition.get(this.#count)
-      const index = recorded === undefined ? 0 : this.#held.findIndex((call) => call.is(recorded))
-      const call = index < 0 ? undefined : this.#held.splice(index, 1)[0]
-      if (call === undefined) return false
-      this.#take(call, false)
-    }
-    return true
+  /** The held call of a recorded arrival; it has taken its position. undefined while it isn't there. */
+  arrive(recorded: RecordedCall, lenient: boolean): Call | undefined {
+    const call = this.#unholdRecorded(recorded, lenient)
+    if (call !== undefined) this.take(call)
+    return call
   }
 
-  /** The error of a replay that will not go on: `call`, or none at all, came where the history has another. */
-  divergence(call: Call | undefined = this.#held[0]): NonDeterminismError {
-    return this.#divergence(this.#count, call)
+  /** Tells that the next recorded event has happened again. */
+  happened(): void {
+    this.#happened += 1
   }
 
-  /** The error of a body that ended while the history has more; undefined if it ended where it had ended before. */
-  divergenceOfEnd(nextIndex: number): NonDeterminismError | undefined {
-    const { outcomes, confirmed, byPosition } = this.#history
-    const undelivered = nextIndex < confirmed ? outcomes[nextIndex]?.position : undefined
-    const uncalled = [...byPosition.keys()].filter((position) => position >= this.#count)
-    const position = undelivered ?? (uncalled.length > 0 ? Math.min(...uncalled) : undefined)
-    return position === undefined ? undefined : this.#divergence(position, undefined)
+  /** All held calls; they are held no more. */
+  release(): readonly Call[] {
+    const held = this.#held
+    this.#held = []
+    return held
   }
 
   /** The open call at a position is delivered to: it is open no more. */
@@ -98,27 +115,83 @@ export class Positions {
     return call
   }
 
-  #isEarly(inTurn: boolean, next: RecordedOutcome | undefined): boolean {
-    if (next === undefined) return this.#held.length > 0 && !inTurn
-    if (this.#count < next.calls) return false
-    return next.exact || !inTurn
+  /** The lineage of a call with a position; undefined if it follows from the position (history.ts). */
+  lineageToTell(call: Call): number | undefined {
+    const previous = call.position === 0 ? ROOT_LINEAGE : this.#lineages[call.position - 1]
+    const follows = previous !== undefined && lineageOf(previous, call.verb, call.name) === call.lineage
+    return follows ? undefined : call.lineage
   }
 
-  #take(call: Call, inTurn: boolean): void {
-    call.position = this.#count
-    this.#count += 1
-    if (!inTurn) this.#strays += 1
-    this.#open.set(call.position, call)
+  /** A held call that the history has nowhere, made where the history has another: waiting brings no remedy. */
+  get hopeless(): Call | undefined {
+    return this.#held.find((call) => call.mismatched && !this.#isAhead(call))
   }
 
-  #divergence(position: number, call: Call | undefined): NonDeterminismError {
-    const recorded = this.#history.byPosition.get(position)
+  /** True if the history has a call that has not been made. */
+  get lacksCall(): boolean {
+    return this.#firstUncalled() !== undefined
+  }
+
+  /** The error of a replay that will not go on: `call`, or none at all, came where the history has another. */
+  divergence(): NonDeterminismError {
+    const call = this.hopeless ?? this.#held[0]
+    const { next } = this
+    const position = this.#firstUncalled() ?? this.count
+    const recorded = this.#history.byPosition.get(position) ?? (next?.type === 'arrival' ? next.call : undefined)
     return new NonDeterminismError({
       runId: this.#runId,
       position,
-      recorded: recorded === undefined ? 'nothing' : describeCall(recorded),
+      recorded: recorded === undefined ? 'a call' : describeCall(recorded),
       called: call === undefined ? 'nothing' : describeCall(call),
       site: call?.site ?? 'unknown',
     })
+  }
+
+  get #bound(): CallsBefore {
+    return this.next ?? { calls: this.#history.calls, exact: false }
+  }
+
+  #mayTake(call: Call, inTurn: boolean): boolean {
+    const { calls, exact } = this.#bound
+    // Where the number of calls is known, it tells more than a likeness to a call that is to come.
+    if (!(inTurn && exact) && this.#isAwaited(call, this.#held)) return false
+    if (this.count >= calls) return inTurn && !exact
+    const recorded = this.#history.byPosition.get(this.count)
+    if (recorded === undefined || call.is(recorded)) return true
+    call.mismatched = inTurn
+    return false
+  }
+
+  /** True if the history has an arrival to come that is this call's, and not that of one of `others`. */
+  #isAwaited(call: Call, others: readonly Call[]): boolean {
+    if (this.#arrivals.length === 0) return false
+    const arrivals = this.#arrivals.filter(({ index, call: recorded }) => index >= this.#happened && call.is(recorded))
+    if (arrivals.length === 0) return false
+    return others.filter((other) => other.resembles(call) && other.lineage === call.lineage).length < arrivals.length
+  }
+
+  #isAhead(call: Call): boolean {
+    for (const [position, recorded] of this.#history.byPosition) {
+      if (position >= this.count && call.resembles(recorded)) return true
+    }
+    return this.#isAwaited(call, [])
+  }
+
+  #firstUncalled(): number | undefined {
+    let first: number | undefined
+    for (const position of this.#history.byPosition.keys()) {
+      if (position >= this.count && (first === undefined || position < first)) first = position
+    }
+    return first
+  }
+
+  #unholdRecorded(recorded: RecordedCall, lenient: boolean): Call | undefined {
+    const same = this.#unhold((call) => call.is(recorded))
+    return same === undefined && lenient ? this.#unhold((call) => call.resembles(recorded)) : same
+  }
+
+  #unhold(wanted: (call: Call, index: number) => boolean): Call | undefined {
+    const index = this.#held.findIndex(wanted)
+    return index < 0 ? undefined : this.#held.splice(index, 1)[0]
   }
 }

@@ -10,7 +10,7 @@ import type { EncodedValue } from '../../store/records.ts'
 import { encodeError } from '../thrown.ts'
 import type { Call } from './call.ts'
 import type { Pass } from './pass.ts'
-import { insideStep } from './step-scope.ts'
+import { insideStep } from './scope.ts'
 
 /** What a step's body is given. */
 export interface StepArgument {

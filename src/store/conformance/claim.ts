@@ -63,6 +63,15 @@ function choice(test: Test): void {
     assert.equal((await world.run('c')).status, 'ENQUEUED')
   })
 
+  test('a thousand tokens and five hundred definitions', async (world) => {
+    const definitions = Array.from({ length: 500 }, (_, n) => `definition ${n}`)
+    const ids = Array.from({ length: 999 }, (_, n) => `run ${n}`)
+    await world.enqueue(...ids.map((id, n) => newRun(id, { definition: `definition ${(n * 7) % 500}` })))
+    const tokens = Array.from({ length: 1_000 }, (_, n) => `t${n}`)
+    assert.deepEqual(await world.claimIds(tokens, { definitions }), ids)
+    assert.deepEqual((await world.claimIds(tokens, { definitions })).toSorted(), ids.toSorted(), 'resent')
+  })
+
   test('nothing to claim, or no tokens, gives nothing', async (world) => {
     assert.deepEqual(await world.claim(['t1']), [])
     await world.enqueue('a')

@@ -66,7 +66,6 @@ export type Call = (store: Store) => Promise<unknown>
 export function operation(check: typeof fc): fc.Arbitrary<Operation> {
   const commit = commitOperation(check)
   const owner = check.constantFrom(...OWNERS)
-  const weighted = <T extends Operation>(weight: number, arbitrary: fc.Arbitrary<T>) => ({ weight, arbitrary })
   return check.oneof(
     weighted(12, commit),
     weighted(3, check.record({ type: check.constant('batch'), operations: check.array(commit, { maxLength: 6 }) })),
@@ -108,19 +107,29 @@ function commitOperation(check: typeof fc): fc.Arbitrary<CommitOperation> {
   })
   const settlements: readonly DrawnSettlement[] = ['succeed', 'fail', 'dead', 'cancel', 'suspend', 'suspend', 'release']
   return check.oneof(
-    check.record({ type: check.constant('start'), runs: check.array(run, { minLength: 1, maxLength: 3 }) }),
-    check.record({ type: check.constant('checkpoint'), target, stale, entries }),
-    check.record({
-      type: check.constant('settle'),
-      target,
-      stale,
-      entries,
-      settlement: check.constantFrom(...settlements),
-      inMs: check.constantFrom(-1, 0, 4_000, 50_000),
-    }),
-    check.record({ type: check.constant('cancel'), target }),
-    check.record({ type: check.constant('requeue'), target }),
+    weighted(
+      4,
+      check.record({ type: check.constant('start'), runs: check.array(run, { minLength: 1, maxLength: 3 }) }),
+    ),
+    weighted(3, check.record({ type: check.constant('checkpoint'), target, stale, entries })),
+    weighted(
+      5,
+      check.record({
+        type: check.constant('settle'),
+        target,
+        stale,
+        entries,
+        settlement: check.constantFrom(...settlements),
+        inMs: check.constantFrom(-1, 0, 4_000, 50_000),
+      }),
+    ),
+    weighted(1, check.record({ type: check.constant('cancel'), target })),
+    weighted(2, check.record({ type: check.constant('requeue'), target })),
   )
+}
+
+function weighted<T>(weight: number, arbitrary: fc.Arbitrary<T>): fc.WeightedArbitrary<T> {
+  return { weight, arbitrary }
 }
 
 function rarely<const R, const U>(check: typeof fc, rare: R, usual: U): fc.Arbitrary<R | U> {

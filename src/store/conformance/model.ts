@@ -27,19 +27,32 @@ export interface ModelConformanceOptions {
   readonly sequences?: number
   /** The longest sequence. Default: 50 operations. */
   readonly length?: number
+  /**
+   * Ends the test, or the shrinking of a failure, early; keep it below the runner's own time-out, which would hide
+   * what was found. Default: 20,000 ms.
+   */
+  readonly timeLimitMs?: number
   /** Repeats the sequences of an earlier run. Default: new ones each time. */
   readonly seed?: number
+  /** False: a failure is reported as it was found, at once. Default: true. */
+  readonly shrink?: boolean
 }
 
 /** Declares one test. */
 export function modelConformance(options: ModelConformanceOptions): void {
-  const { name, api, create, fc: check, sequences = 100, length = 50, seed } = options
+  const { name, api, create, fc: check, sequences = 100, length = 50, timeLimitMs = 20_000 } = options
+  const parameters = {
+    numRuns: sequences,
+    interruptAfterTimeLimit: timeLimitMs,
+    endOnFailure: options.shrink === false,
+    ...(options.seed === undefined ? {} : { seed: options.seed }),
+  }
   const property = check.asyncProperty(
-    check.array(operation(check), { minLength: length / 2, maxLength: length, size: 'max' }),
+    check.array(operation(check), { minLength: Math.floor(length / 2), maxLength: length, size: 'max' }),
     (operations) => sideBySide(operations, create),
   )
   api.it(`${name} and the memory store do the same, whatever the commands`, async () => {
-    await check.assert(property, { numRuns: sequences, ...(seed === undefined ? {} : { seed }) })
+    await check.assert(property, parameters)
   })
 }
 

@@ -22,7 +22,6 @@ import type {
   StoreCapabilities,
 } from '../contract.ts'
 import type { AttemptRecord, CheckpointRecord, EncodedValue, Ending, ProcessRecord, RunRecord } from '../records.ts'
-import { isTerminal } from '../records.ts'
 import { commit } from './commands.ts'
 import { claim, reclaim, renew, tokenOf } from './leases.ts'
 import { Tables } from './tables.ts'
@@ -110,9 +109,8 @@ class MemoryStore implements Store {
     const { runs, endings } = this.#tables()
     const found = new Map<string, Ending | 'missing'>()
     for (const id of ids) {
-      const run = runs.get(id)
-      const ending = run === undefined ? 'missing' : endings.get(id)
-      if (ending !== undefined && (run === undefined || isTerminal(run.status))) found.set(id, ending)
+      const ending = runs.get(id) === undefined ? 'missing' : endings.get(id)
+      if (ending !== undefined) found.set(id, ending)
     }
     return found
   }

@@ -41,12 +41,11 @@ export const INPUT_BY_SEQ = 'select input from perdure_inputs where run = ?'
 
 /** True if `claim` would find anything. */
 export function isClaimable(database: Database, request: ClaimRequest): boolean {
+  if (request.tokens.length === 0) return false
+  if (heldAlready(database, request).length > 0) return true
   const now = database.clock.now()
-  return (
-    request.tokens.length > 0 &&
-    (heldAlready(database, request).length > 0 ||
-      request.definitions.some((it) => firstDue(database, it, now) !== null))
-  )
+  const due = nextDue(database, request.definitions, now)
+  return due !== null && due <= now
 }
 
 /** Inside a transaction. */
@@ -139,8 +138,7 @@ select due_at from perdure_runs indexed by perdure_runs_due
 where status = 'WAITING' and queue is null and definition = ? and due_at is not null order by due_at limit 1`
 
 /** When the next run of these becomes claimable: `now` if one already is; null: none by time. */
-export function nextDue(database: Database, definitions: readonly string[]): EpochMs | null {
-  const now = database.clock.now()
+export function nextDue(database: Database, definitions: readonly string[], now: EpochMs): EpochMs | null {
   let next: EpochMs | null = null
   for (const definition of definitions) {
     if (database.prepare(ANY_ENQUEUED).get(definition) !== undefined) return now
@@ -148,10 +146,4 @@ export function nextDue(database: Database, definitions: readonly string[]): Epo
     if (due !== undefined) next = Math.min(number(due[0]), next ?? Number.POSITIVE_INFINITY)
   }
   return next
-}
-
-/** `now` if a run of the definition is claimable, otherwise null. */
-function firstDue(database: Database, definition: string, now: EpochMs): EpochMs | null {
-  const due = nextDue(database, [definition])
-  return due !== null && due <= now ? due : null
 }

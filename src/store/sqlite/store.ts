@@ -1,6 +1,7 @@
 /** The store on one SQLite file: what the contract asks, each call as one read or one transaction. */
 import type { Clock, EpochMs } from '../../core/clock.ts'
 import { ConfigurationError, StoreClosedError } from '../../core/errors.ts'
+import { realScheduler } from '../../core/scheduler.ts'
 import type {
   ClaimedRun,
   ClaimRequest,
@@ -28,6 +29,9 @@ import * as leases from './leases.ts'
 import { findEnding, findInput, findRun, listRuns } from './runs.ts'
 import { Wal } from './wal.ts'
 import { Watch } from './watch.ts'
+
+/** Ten thousand awaited results are one call; the event loop gets its turns in between. */
+const READ_AT_A_TIME = 500
 
 /** What lives from `open` to `close`. */
 interface Opened {
@@ -132,14 +136,17 @@ export class SqliteStore implements Store {
   }
 
   async endings(ids: readonly string[]): Promise<ReadonlyMap<string, Ending | 'missing'>> {
-    return await this.#read((database) => {
-      const endings = new Map<string, Ending | 'missing'>()
-      for (const id of ids) {
-        const ending = findEnding(database, id)
-        if (ending !== undefined) endings.set(id, ending)
-      }
-      return endings
-    })
+    const endings = new Map<string, Ending | 'missing'>()
+    for (let from = 0; from < ids.length; from += READ_AT_A_TIME) {
+      if (from > 0) await realScheduler.turn()
+      await this.#read((database) => {
+        for (const id of ids.slice(from, from + READ_AT_A_TIME)) {
+          const ending = findEnding(database, id)
+          if (ending !== undefined) endings.set(id, ending)
+        }
+      })
+    }
+    return endings
   }
 
   async list(request: ListRequest): Promise<readonly RunRecord[]> {
@@ -164,7 +171,7 @@ export class SqliteStore implements Store {
   }
 
   async nextDue(definitions: readonly string[]): Promise<EpochMs | null> {
-    return await this.#read((database) => nextDue(database, definitions))
+    return await this.#read((database) => nextDue(database, definitions, database.clock.now()))
   }
 
   async nextExpiry(): Promise<EpochMs | null> {

@@ -146,6 +146,14 @@ describe('errors', () => {
     expect('cause' in read).toBe(false)
   })
 
+  it('leave nothing behind of what they lose', () => {
+    const config = { half: 1, transform: () => 1 }
+    const error: Error = Object.assign(new Error('x'), { config, again: config })
+    for (let field = 0; field < 300; field++) Object.assign(error, { [`bad${field}`]: { deep: () => 1 } })
+    expect({ ...through(Object.assign(error, { good: { deep: [1] } })) }).toEqual({ good: { deep: [1] } })
+    expect(() => createCodec().encode([error, () => 1])).toThrow(/^The value at \$\[1\] /)
+  })
+
   it('keep odd names, messages and fields', () => {
     const odd = Object.assign(new Error('\0\ud800'), JSON.parse('{"__proto__":1,"constructor":2,"name":"\\u0000"}'))
     const read = through(odd)

@@ -15,6 +15,13 @@ export function startChild(file: string, ...args: readonly string[]): ChildProce
   return child
 }
 
+/** The ids that a child of claim.ts says it claimed. */
+export async function claimsOf(child: ChildProcess): Promise<readonly string[]> {
+  const ids: unknown = JSON.parse(await says(child, '\n'))
+  if (!Array.isArray(ids)) throw new Error('the child said something else')
+  return ids.map(String)
+}
+
 /** The exit code of the child, when it has ended. */
 export async function exitOf(child: ChildProcess): Promise<number | null> {
   child.stdout?.resume()

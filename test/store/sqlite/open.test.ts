@@ -61,10 +61,13 @@ describe('files that are not ours', () => {
     await expectRefused(path, StoreCorruptError)
   })
 
-  it('refuses a database with damaged pages', async () => {
+  it.each([
+    ['its first pages', 4096 + 10, 3 * 4096],
+    ['a page that opening has no need to read', -4096, undefined],
+  ])('refuses a database with damage in %s', async (_, from, to) => {
     const path = await madeStore()
     const content = readFileSync(path)
-    content.fill(0xa5, 4096 + 10, content.length - 4096)
+    content.subarray(from, to).fill(0xa5)
     writeFileSync(path, content)
     await expectRefused(path, StoreCorruptError)
   })

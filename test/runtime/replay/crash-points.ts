@@ -1,0 +1,137 @@
+/** Walks a random program once, then again from every prefix of its history, and tells what did not come out the same. */
+import type { CheckpointRecord } from '../../../src/store/records.ts'
+import { Dice } from './dice.ts'
+import { act, generate, type Program, type Stage } from './programs.ts'
+import { anyDelay, codec, Recorder, turns, walkToEnd } from './rehearsal.ts'
+
+/** `instant`: awaits that are not durable take no turn of the event loop, as of a module that is loaded already. */
+export type Detours = 'slow' | 'instant' | 'mixed'
+
+export interface Performance {
+  readonly entries: readonly CheckpointRecord[]
+  /** Entries that were there before. */
+  readonly prefix: number
+  /** Awaits that are not durable have taken their time in it and in all passes whose history it went on from. */
+  readonly slow: boolean
+  readonly end: string
+  /** Step bodies that ran, and how many entries were stored when they began. */
+  readonly ran: readonly { readonly place: string; readonly key: string; readonly stored: number }[]
+  readonly decided: readonly { readonly place: string; readonly branch: string; readonly stored: number }[]
+}
+
+const NOTHING: Performance = { entries: [], prefix: 0, slow: true, end: '', ran: [], decided: [] }
+
+/** Goes on from the first `prefix` entries of what another has recorded. */
+export async function perform(
+  program: Program,
+  before: Performance,
+  options: { readonly prefix: number; readonly detours: Detours; readonly dice: Dice },
+): Promise<Performance> {
+  const { prefix, detours, dice } = options
+  const recorder = new Recorder(before.entries.slice(0, prefix), anyDelay(dice))
+  const ran: Performance['ran'][number][] = []
+  const decided: Performance['decided'][number][] = []
+  const stage: Stage = {
+    ran: (place, key) => ran.push({ place, key, stored: recorder.entries.length }),
+    decided: (place, branch) => decided.push({ place, branch, stored: recorder.entries.length }),
+    detour: () => takeDetour(detours, dice),
+    work: async (kind) => {
+      if (kind === 1) await turns(1 + dice.below(3))
+      if (kind > 1) await new Promise((resolve) => setTimeout(resolve, dice.below(kind + 1)))
+    },
+  }
+  const end = await walkToEnd(recorder, (ctx) => act(program, { ctx, stage }))
+  const told = end.type === 'returned' ? codec.encode(end.value) : `${end.type} ${'error' in end ? String(end.error) : ''}`
+  const slow = before.slow && detours === 'slow'
+  return { entries: [...recorder.entries], prefix, slow, end: told, ran, decided }
+}
+
+async function takeDetour(detours: Detours, dice: Dice): Promise<unknown> {
+  if (detours === 'instant' || (detours === 'mixed' && dice.chance(0.4))) {
+    for (let hops = dice.below(6); hops > 0; hops -= 1) await null
+    return undefined
+  }
+  switch (dice.below(5)) {
+    case 0:
+      return turns(1 + dice.below(4))
+    case 1:
+      return crypto.subtle.digest('SHA-256', new Uint8Array(16))
+    case 2:
+      return import('node:path')
+    default:
+      return new Promise((resolve) => setTimeout(resolve, 1 + dice.below(10)))
+  }
+}
+
+/** What a crash at every point of a program's history, and at a second one after each, has done that it must not. */
+export async function faults(seed: number): Promise<readonly string[]> {
+  const dice = new Dice(seed)
+  const program = generate(dice)
+  const first = await perform(program, NOTHING, { prefix: 0, detours: dice.pick('slow', 'slow', 'slow', 'mixed', 'instant'), dice })
+  const found = [...faultsOf(first), ...(await faultsOfReplays(program, first, dice))]
+  const cuts = Array.from({ length: first.entries.length }, (_, length) => length)
+  await Promise.all(
+    cuts.map(async (cut) => {
+      const detours = dice.pick<Detours>('slow', 'slow', 'instant', 'mixed')
+      const second = await perform(program, first, { prefix: cut, detours, dice })
+      found.push(...faultsOf(second), ...faultsBetween(first, second))
+      const again = cut + dice.below(second.entries.length - cut + 1)
+      const third = await perform(program, second, { prefix: again, detours: dice.pick('slow', 'instant'), dice })
+      found.push(...faultsOf(third), ...faultsBetween(second, third), ...(await faultsOfReplays(program, third, dice)))
+    }),
+  )
+  return found.map((fault) => `seed ${seed}: ${fault}`)
+}
+
+/** Replays of a whole history: nothing runs, and all comes out the same. */
+async function faultsOfReplays(program: Program, original: Performance, dice: Dice): Promise<readonly string[]> {
+  const found: string[] = []
+  for (const detours of ['slow', 'instant', 'mixed'] as const) {
+    const replay = await perform(program, original, { prefix: original.entries.length, detours, dice })
+    found.push(...faultsBetween(original, replay))
+    if (replay.end !== original.end) found.push(`${detours} replay ended ${replay.end}, not ${original.end}`)
+  }
+  return found
+}
+
+function faultsOf({ end, ran }: Performance): readonly string[] {
+  const found: string[] = []
+  if (!end.startsWith('{') && !end.startsWith('[') && !end.startsWith('threw Error: /')) found.push(end)
+  const places = new Map<string, string>()
+  for (const { place, key } of ran) {
+    if ((places.get(key) ?? place) !== place) found.push(`${place} and ${places.get(key)} share ${key}`)
+    places.set(key, place)
+  }
+  return found
+}
+
+/** `after` began with some prefix of the entries of `before`, as if the process had died then. */
+function faultsBetween(before: Performance, after: Performance): readonly string[] {
+  const found: string[] = []
+  const { prefix } = after
+  if (JSON.stringify(after.entries.slice(0, prefix)) !== JSON.stringify(before.entries.slice(0, prefix))) {
+    found.push('the history changed')
+  }
+  const branches = new Map(after.decided.map(({ place, branch }) => [place, branch]))
+  for (const { place, branch, stored } of before.decided) {
+    const other = branches.get(place)
+    if (stored <= prefix && other !== branch) found.push(`${place} took ${other}, not ${branch} (prefix ${prefix})`)
+  }
+  const recorded = new Set(after.entries.slice(0, prefix).flatMap(({ type, position }) => (type === 'outcome' ? [`run:${position}`] : [])))
+  for (const { place, key } of after.ran) if (recorded.has(key)) found.push(`${place} ran again as ${key} (prefix ${prefix})`)
+  // A call that followed at once, and takes time on the next pass, may change places with one that is not recorded.
+  if (before.slow) found.push(...changedKeys(before, after))
+  return found
+}
+
+function changedKeys(before: Performance, after: Performance): readonly string[] {
+  const found: string[] = []
+  const begun = before.ran.filter(({ stored }) => stored <= after.prefix)
+  const keys = new Map(begun.map(({ place, key }) => [place, key]))
+  const places = new Map(begun.map(({ place, key }) => [key, place]))
+  for (const { place, key } of after.ran) {
+    if ((keys.get(place) ?? key) !== key) found.push(`${place} ran as ${keys.get(place)}, then as ${key} (prefix ${after.prefix})`)
+    if ((places.get(key) ?? place) !== place) found.push(`${key} was ${places.get(key)}, then ${place} (prefix ${after.prefix})`)
+  }
+  return found
+}
