@@ -1,16 +1,17 @@
 /** What a workflow's body is given: its durable calls, its state, its log. */
-import { ConfigurationError } from '../core/errors.ts'
+
 import { type Duration, toMs } from '../core/duration.ts'
+import { ConfigurationError } from '../core/errors.ts'
 import type { Logger } from '../observe/log.ts'
+import { silent } from '../observe/log.ts'
 import { DerivedRandom } from '../runtime/replay/derived.ts'
 import { beginNow } from '../runtime/replay/now.ts'
 import type { Pass } from '../runtime/replay/pass.ts'
 import { beginSleep } from '../runtime/replay/sleep.ts'
 import { runStep, type StepArgument } from '../runtime/replay/step.ts'
-import { silent } from '../observe/log.ts'
 import type { BodyHost } from './definition.ts'
-import { type StepOptions, stepPolicy } from './step-options.ts'
 import { checkName } from './names.ts'
+import { type StepOptions, stepPolicy } from './step-options.ts'
 
 /**
  * The context of a workflow's body. The durable calls (`step`, `sleep`, `sleepUntil`, `now`) take a position where
@@ -98,7 +99,11 @@ class ReplayedContext<State> implements WorkflowContext<State> {
     checkName('step', name)
     const [options, fn] = rest.length === 1 ? [undefined, rest[0]] : rest
     if (typeof fn !== 'function') {
-      throw new ConfigurationError({ option: `step '${name}'`, problem: 'has no function', allowed: 'step(name, options?, fn)' })
+      throw new ConfigurationError({
+        option: `step '${name}'`,
+        problem: 'has no function',
+        allowed: 'step(name, options?, fn)',
+      })
     }
     const policy = stepPolicy(name, options)
     return this.#call<T>('step', name, this.step, (pass, call) => void runStep(pass, call, policy, fn))
@@ -143,4 +148,3 @@ class ReplayedContext<State> implements WorkflowContext<State> {
     return pass.call({ verb, name, method, begin: (call) => begin(pass, call) }) as Promise<T>
   }
 }
-

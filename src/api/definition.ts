@@ -2,9 +2,10 @@
  * Definitions as users and the type system see them. What the runtime needs of one is kept in a private table, so that
  * a definition shows nothing but its name and kind.
  */
-import type { DefinitionKind } from '../store/records.ts'
-import type { Pass } from '../runtime/replay/pass.ts'
+
 import type { Logger } from '../observe/log.ts'
+import type { Pass } from '../runtime/replay/pass.ts'
+import type { DefinitionKind } from '../store/records.ts'
 
 declare const brand: unique symbol
 

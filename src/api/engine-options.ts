@@ -1,7 +1,7 @@
 /** The options of an Engine, checked. */
 import { hostname } from 'node:os'
 import type { Clock } from '../core/clock.ts'
-import { createCodec, type Codec, type ErrorClass } from '../core/codec.ts'
+import { type Codec, createCodec, type ErrorClass } from '../core/codec.ts'
 import { type Duration, toMs } from '../core/duration.ts'
 import { ConfigurationError, DuplicateDefinitionError } from '../core/errors.ts'
 import { checkFunction, checkOptions, integerOption } from '../core/options.ts'
@@ -13,12 +13,13 @@ import { checkName } from './names.ts'
 export type EngineOptions<Ds extends readonly AnyDefinition[]> = BaseOptions<Ds> & StateOption<Ds>
 
 /** Required as soon as a definition was made by `define<State>()`. */
-type StateOption<Ds extends readonly AnyDefinition[]> = unknown extends StateOf<Ds>
-  ? { readonly state?: unknown }
-  : {
-      /** What the definitions find in `ctx.state`: clients, configuration. Never persisted. */
-      readonly state: StateOf<Ds>
-    }
+type StateOption<Ds extends readonly AnyDefinition[]> =
+  unknown extends StateOf<Ds>
+    ? { readonly state?: unknown }
+    : {
+        /** What the definitions find in `ctx.state`: clients, configuration. Never persisted. */
+        readonly state: StateOf<Ds>
+      }
 
 interface BaseOptions<Ds extends readonly AnyDefinition[]> {
   /** Where runs live: `sqlite('app.db')`, or `memory()` in tests. Several engines and clients may share one. */
@@ -100,12 +101,18 @@ function checkLogger(logger: unknown): asserts logger is Logger {
 function checkErrors(errors: unknown): void {
   if (errors === undefined) return
   if (Array.isArray(errors) && errors.every((each) => typeof each === 'function')) return
-  throw new ConfigurationError({ option: 'Engine.errors', problem: 'it takes a list of classes', allowed: '[MyError, ...]' })
+  throw new ConfigurationError({
+    option: 'Engine.errors',
+    problem: 'it takes a list of classes',
+    allowed: '[MyError, ...]',
+  })
 }
 
 function setClock(store: Store, clock: unknown): void {
-  if (isClock(clock)) return store.setClock(clock)
-  throw new ConfigurationError({ option: 'Engine.clock', problem: 'it is no clock', allowed: 'a MockClock' })
+  if (!isClock(clock)) {
+    throw new ConfigurationError({ option: 'Engine.clock', problem: 'it is no clock', allowed: 'a MockClock' })
+  }
+  store.setClock(clock)
 }
 
 function isClock(clock: unknown): clock is Clock {
@@ -114,7 +121,11 @@ function isClock(clock: unknown): clock is Clock {
 
 function checkDefinitions(definitions: unknown): CheckedEngine['behaviours'] {
   if (!Array.isArray(definitions)) {
-    throw new ConfigurationError({ option: 'Engine.definitions', problem: 'is not an array', allowed: 'an array of workflows' })
+    throw new ConfigurationError({
+      option: 'Engine.definitions',
+      problem: 'is not an array',
+      allowed: 'an array of workflows',
+    })
   }
   const behaviours = new Map<string, { definition: AnyDefinition; behaviour: Behaviour }>()
   for (const definition of definitions) {

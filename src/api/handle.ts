@@ -1,9 +1,11 @@
 /** Handles: how anybody, in any process, looks at a run, waits for it, and cancels it. */
+import type { Timer } from '../core/clock.ts'
 import type { Codec } from '../core/codec.ts'
 import { type Duration, toMs } from '../core/duration.ts'
 import { RunCancelledError, RunFailedError, RunNotFoundError, StoreClosedError, TimeoutError } from '../core/errors.ts'
 import { checkOptions } from '../core/options.ts'
 import type { Hub } from '../runtime/hub.ts'
+import { describeThrown } from '../runtime/thrown.ts'
 import type { Ended } from '../runtime/waiter.ts'
 import type { Ending, Failure, RunStatus } from '../store/records.ts'
 
@@ -89,18 +91,29 @@ export class RunHandle<O> implements Handle<O> {
 
   #ended(hub: Hub, timeoutMs: number | undefined): Promise<Ended> {
     return new Promise((resolve, reject) => {
-      const timer =
-        timeoutMs === undefined
-          ? undefined
-          : hub.scheduler.after(timeoutMs, () => {
-              stop()
-              reject(new TimeoutError({ runId: this.id, timeoutMs }))
-            })
+      let timer: Timer | undefined
       const stop = hub.waiter.listen(this.id, (ended) => {
         timer?.cancel()
         resolve(ended)
       })
+      if (timeoutMs === undefined) return
+      timer = hub.scheduler.after(timeoutMs, () => {
+        void this.#lastLook(hub).then((ended) => {
+          stop()
+          if (ended === undefined) reject(new TimeoutError({ runId: this.id, timeoutMs }))
+          else resolve(ended)
+        })
+      })
     })
+  }
+
+  /** A run that has ended already is told so even by a wait that has no time. */
+  async #lastLook(hub: Hub): Promise<Ended | undefined> {
+    try {
+      return (await hub.store.endings([this.id])).get(this.id)
+    } catch {
+      return undefined
+    }
   }
 
   async #resultOf(hub: Hub, ending: Ending): Promise<RunResult<O>> {
@@ -108,7 +121,10 @@ export class RunHandle<O> implements Handle<O> {
     if (ending.status === 'SUCCESS') return { ok: true, output: this.#host.codec.decode(ending.output) as O }
     const { kind } = ending.failure
     if (ending.status === 'CANCELLED') {
-      return { ok: false, error: new RunCancelledError({ runId: this.id, reason: kind === 'timeout' ? kind : 'cancelled' }) }
+      return {
+        ok: false,
+        error: new RunCancelledError({ runId: this.id, reason: kind === 'timeout' ? kind : 'cancelled' }),
+      }
     }
     const [run] = await hub.store.runs([this.id])
     return { ok: false, error: this.#failed(ending.failure, run?.attempt ?? 0) }
@@ -118,7 +134,7 @@ export class RunHandle<O> implements Handle<O> {
     const runId = this.id
     if (error === null) return new RunFailedError({ runId, kind, attempts })
     const cause = this.#host.codec.decode(error)
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const reason = describeThrown(cause)
     return new RunFailedError({ runId, kind, attempts, reason }, { cause })
   }
 }

@@ -17,7 +17,8 @@ export function checkRunId(id: unknown): asserts id is string {
 /** Ids that are given to new runs: those, and without `~`, which marks children's ids. */
 export function checkNewRunId(id: unknown): asserts id is string {
   checkRunId(id)
-  if (id.includes('~')) throw new InvalidIdError({ what: 'run id', id, problem: "'~' is reserved for the ids of children" })
+  if (id.includes('~'))
+    throw new InvalidIdError({ what: 'run id', id, problem: "'~' is reserved for the ids of children" })
 }
 
 function checkText(what: string, text: unknown, longestBytes: number): asserts text is string {
@@ -29,7 +30,8 @@ function problemOf(text: unknown, longestBytes: number): string | undefined {
   if (typeof text !== 'string') return `it is ${text === null ? 'null' : typeof text}, not a string`
   if (text === '') return 'it is empty'
   // A UTF-16 unit takes three bytes at most: only long texts have to be measured.
-  if (text.length * 3 > longestBytes && Buffer.byteLength(text) > longestBytes) return `it is longer than ${longestBytes} bytes`
+  if (text.length * 3 > longestBytes && Buffer.byteLength(text) > longestBytes)
+    return `it is longer than ${longestBytes} bytes`
   if (/\p{Cc}/u.test(text)) return 'it contains a control character'
   if (/\p{Cs}/u.test(text)) return 'it contains half of a surrogate pair'
   return undefined

@@ -37,7 +37,11 @@ export class Starts {
 
   async startMany(target: AnyDefinition | string, items: readonly Item[]): Promise<readonly AcceptedRun[]> {
     if (!Array.isArray(items)) {
-      throw new ConfigurationError({ option: 'startMany', problem: 'it takes a list', allowed: '[{ input, options? }, ...]' })
+      throw new ConfigurationError({
+        option: 'startMany',
+        problem: 'it takes a list',
+        allowed: '[{ input, options? }, ...]',
+      })
     }
     const runs: NewRun[] = []
     for (const item of items) checkOptions('startMany', item, ['input', 'options'])

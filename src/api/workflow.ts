@@ -2,7 +2,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { type Duration, toMs } from '../core/duration.ts'
 import { checkFunction, checkOptions, integerOption } from '../core/options.ts'
-import { workflowContext, type WorkflowContext } from './context.ts'
+import { type WorkflowContext, workflowContext } from './context.ts'
 import { type BodyHost, type Definition, defineBehaviour } from './definition.ts'
 import { checkName } from './names.ts'
 import { checkSchema, parse, type Schema } from './schema.ts'
@@ -98,9 +98,7 @@ function defineWorkflow(name: string, ...rest: [Body<unknown>] | [Options, Body<
   return defineBehaviour(definition, {
     timeoutMs: timeout === undefined ? null : toMs(timeout, `${what}.timeout`),
     maxRecoveries:
-      maxRecoveries === undefined
-        ? DEFAULT_MAX_RECOVERIES
-        : integerOption(`${what}.maxRecoveries`, maxRecoveries, 0),
+      maxRecoveries === undefined ? DEFAULT_MAX_RECOVERIES : integerOption(`${what}.maxRecoveries`, maxRecoveries, 0),
     validatesInput: input !== undefined,
     parseInput: async (value) => (input === undefined ? value : parse(input, value, `input of ${what}`)),
     body: async (host: BodyHost, value: unknown) => {

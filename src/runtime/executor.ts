@@ -3,9 +3,9 @@
  * one that may be on its way (`reserve`), so that a claim never finds the process full.
  */
 import { invariant } from '../core/invariant.ts'
-import { detached } from './detached-context.ts'
 import type { Claim, DeliveryOptions } from './delivery.ts'
 import { Delivery } from './delivery.ts'
+import { detached } from './detached-context.ts'
 import type { Handler } from './handler.ts'
 
 export interface ExecutorOptions extends DeliveryOptions {

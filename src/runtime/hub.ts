@@ -4,11 +4,12 @@
  *
  * The store is opened by the first that comes and closed by the last that leaves.
  */
-import { Emitter } from '../core/events.ts'
+
+import type { EngineEvent } from '../core/engine-events.ts'
 import { StoreClosedError } from '../core/errors.ts'
+import { Emitter } from '../core/events.ts'
 import { type Random, realRandom } from '../core/random.ts'
 import { realScheduler, type Scheduler } from '../core/scheduler.ts'
-import type { EngineEvent } from '../core/engine-events.ts'
 import type {
   AcceptedRun,
   ClaimedRun,
@@ -22,7 +23,7 @@ import type {
   SettleCommand,
   Store,
 } from '../store/contract.ts'
-import type { Ending } from '../store/records.ts'
+import { type Ending, isTerminal } from '../store/records.ts'
 import { Committer, type Trouble } from './committer/committer.ts'
 import { detached } from './detached-context.ts'
 import { LEASE_MS } from './lease-keeper.ts'
@@ -170,6 +171,8 @@ export class Hub {
 
   #settled(command: SettleCommand, outcome: FencedOutcome & { type: 'applied' }): void {
     if (outcome.ending !== null) this.#ended(command.runId, outcome.ending)
+    // A resend is not told with what the run has ended: whoever waits has to ask.
+    else if (isTerminal(outcome.status)) this.notices.emit({ type: 'changed' })
     else if (outcome.status === 'ENQUEUED') this.notices.emit({ type: 'claimable' })
     else if (outcome.status === 'WAITING' && command.settlement.type === 'suspend') {
       this.notices.emit({ type: 'due', dueAt: command.settlement.wakeAt })

@@ -35,7 +35,9 @@ export function settlementOf(
       return { type: 'dead', failure: failureOf('nondeterminism', end.error, codec) }
     case 'failed':
       // A record that the database itself refuses would be refused again, after the step had run again.
-      return PerdureError.is(end.error) ? undefined : { type: 'dead', failure: failureOf('serialization', end.error, codec) }
+      return PerdureError.is(end.error)
+        ? undefined
+        : { type: 'dead', failure: failureOf('serialization', end.error, codec) }
     case 'aborted':
       return abort === undefined ? undefined : settlementOfAbort(abort)
   }

@@ -11,7 +11,7 @@ export function encodeError(codec: Codec, error: unknown): EncodedValue {
 }
 
 function bare(error: unknown): Error {
-  const plain = new Error(describe(error))
+  const plain = new Error(describeThrown(error))
   if (error instanceof Error) {
     plain.name = String(error.name)
     if (error.stack !== undefined) plain.stack = error.stack
@@ -20,7 +20,7 @@ function bare(error: unknown): Error {
 }
 
 /** Thrown values may be anything, also objects that throw when they are looked at. */
-function describe(error: unknown): string {
+export function describeThrown(error: unknown): string {
   try {
     return error instanceof Error ? error.message : String(error)
   } catch {

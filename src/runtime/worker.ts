@@ -5,21 +5,22 @@
  * worker is left: no timer, no thread, and, if the store could be reached, no claim. Its owner holds the hub open from
  * before the launch until after the shutdown.
  */
-import type { EngineEvent } from '../core/engine-events.ts'
+
 import type { Codec } from '../core/codec.ts'
+import type { EngineEvent } from '../core/engine-events.ts'
 import { EngineShutdownError } from '../core/errors.ts'
 import { type Ids, timeOrderedIds } from '../core/ids.ts'
 import type { NewClaim } from '../store/contract.ts'
-import { detached } from './detached-context.ts'
 import type { Claim } from './delivery.ts'
+import { detached } from './detached-context.ts'
 import { Dispatcher } from './dispatcher.ts'
 import { Executor } from './executor.ts'
 import type { Handler } from './handler.ts'
 import { type ProcessIdentity, processIdentity } from './host.ts'
 import type { Hub } from './hub.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
-import { EMPTY_HISTORY } from './replay/history.ts'
 import { reaper } from './reaper.ts'
+import { EMPTY_HISTORY } from './replay/history.ts'
 import type { Service, ServiceFailure } from './service.ts'
 
 export interface WorkerOptions {

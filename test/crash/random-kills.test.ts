@@ -92,7 +92,9 @@ it(`${KILLS} random SIGKILLs of a busy worker lose nothing and repeat only what 
   await killAtRandom(here)
   const { steps, midRun, midStep, tooLate } = tollOf(here.journal.read())
 
-  const engine = ended(new Engine({ store: sqlite(here.store), definitions: [busyWorkflow(here.journal)], logger: notebook() }))
+  const engine = ended(
+    new Engine({ store: sqlite(here.store), definitions: [busyWorkflow(here.journal)], logger: notebook() }),
+  )
   const ids = await allRuns(engine)
   const accepted = here.journal.of('accepted').map(({ key }) => key)
   expect(ids).toEqual(expect.arrayContaining(accepted))

@@ -1,4 +1,5 @@
 /** A durable call as its pass sees it: a position, what it asks for, and the promise its body awaits. */
+import { AsyncResource } from 'node:async_hooks'
 import type { RecordedCall } from './history.ts'
 
 export interface CallRequest {
@@ -31,7 +32,9 @@ export class Call {
     this.verb = request.verb
     this.name = request.name
     this.lineage = lineage
-    this.begin = request.begin
+    // Begun by the pass, but in the async context of the caller: a step belongs to the trace its body is in.
+    const caller = new AsyncResource('perdure', { requireManualDestroy: true })
+    this.begin = (call) => caller.runInAsyncScope(request.begin, undefined, call)
     this.promise = new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
@@ -46,18 +49,13 @@ export class Call {
   }
 
   /** The same verb and name. */
-  resembles(recorded: Pick<RecordedCall, 'verb' | 'name'>): boolean {
+  resembles(recorded: RecordedCall): boolean {
     return this.verb === recorded.verb && this.name === recorded.name
-  }
-
-  /** The same call: of the same chain too, as far as the record tells of which it was. */
-  is(recorded: RecordedCall): boolean {
-    return this.resembles(recorded) && (recorded.lineage === undefined || recorded.lineage === this.lineage)
   }
 }
 
 /** How messages name a call: `step 'charge'`, `sleep`. */
-export function describeCall(call: Pick<RecordedCall, 'verb' | 'name'>): string {
+export function describeCall(call: RecordedCall): string {
   return call.name === '' ? call.verb : `${call.verb} '${call.name}'`
 }
 

@@ -9,14 +9,12 @@
 import type { EpochMs } from '../../core/clock.ts'
 import { invariant } from '../../core/invariant.ts'
 import type { CheckpointRecord, EncodedValue } from '../../store/records.ts'
-import { lineageOf, ROOT_LINEAGE } from './scope.ts'
+import { ROOT_LINEAGE } from './scope.ts'
 
-/** What is recorded of a durable call: enough to tell whether a replay asks for the same. */
+/** What is recorded of a durable call that has an outcome, a wake instant or an arrival. */
 export interface RecordedCall {
   readonly verb: string
   readonly name: string
-  /** Undefined where the record doesn't tell. */
-  readonly lineage: number | undefined
 }
 
 /** How many durable calls had been made before an event: exactly (`exact`), or at least. */
@@ -27,18 +25,18 @@ export interface CallsBefore {
 
 type Event =
   | { readonly type: 'outcome'; readonly position: number; readonly failed: boolean; readonly value: EncodedValue }
-  | { readonly type: 'arrival'; readonly call: RecordedCall }
+  | { readonly type: 'arrival'; readonly call: RecordedCall; readonly lineage: number }
 export type RecordedEvent = CallsBefore & Event
 
 export interface History {
   readonly events: readonly RecordedEvent[]
   /** Exact counts are recorded of all events below this index. */
   readonly confirmed: number
-  /** Durable calls that were made, at least, after the last event. */
-  readonly calls: number
+  /** Lineages (scope.ts) of the calls that were made before the last entry, by position. */
+  readonly lineages: readonly number[]
   /** Wake instants of sleeps that were begun, by position. */
   readonly timers: ReadonlyMap<number, EpochMs>
-  /** Calls with an outcome or a wake instant. Their positions are below `calls`. */
+  /** Calls with an outcome or a wake instant. Their positions are below the number of `lineages`. */
   readonly byPosition: ReadonlyMap<number, RecordedCall>
   /** The `seq` of the next entry. */
   readonly nextSeq: number
@@ -47,7 +45,7 @@ export interface History {
 export const EMPTY_HISTORY: History = {
   events: [],
   confirmed: 0,
-  calls: 0,
+  lineages: [],
   timers: new Map(),
   byPosition: new Map(),
   nextSeq: 0,
@@ -59,21 +57,25 @@ export function readHistory(entries: readonly CheckpointRecord[]): History {
   if (last === undefined) return EMPTY_HISTORY
   const noted = entries.map((entry): Noted => ({ ...entry, notes: readNotes(entry.counts) }))
   const timers = new Map<number, EpochMs>()
-  for (const { type, position, value } of noted) if (type === 'timer') timers.set(position, Number(value))
-  return { ...readEvents(noted), timers, byPosition: readCalls(noted), nextSeq: last.seq + 1 }
+  const byPosition = new Map<number, RecordedCall>()
+  for (const { type, position, verb, name, value } of noted) {
+    if (type === 'timer') timers.set(position, Number(value))
+    if (type !== 'order') byPosition.set(position, { verb, name })
+  }
+  return { ...readEvents(noted), timers, byPosition, nextSeq: last.seq + 1 }
 }
 
 type Noted = CheckpointRecord & { readonly notes: Notes }
 
-function readEvents(entries: readonly Noted[]): Pick<History, 'events' | 'confirmed' | 'calls'> {
+function readEvents(entries: readonly Noted[]): Pick<History, 'events' | 'confirmed' | 'lineages'> {
   const counts = new Map(entries.flatMap(({ notes }) => notes.counts ?? []))
   const confirmed = entries.reduce((most, entry) => Math.max(most, entry.delivered), 0)
-  const calls = entries.reduce((most, entry) => Math.max(most, entry.calls), 0)
+  const lineages = entries.flatMap(({ notes }) => notes.lineages ?? [])
   const events = entries.filter(isEvent).map((entry, index): RecordedEvent => {
     const exact = index < confirmed || entry.delivered === index
-    return { ...eventOf(entry), exact, calls: exact ? (counts.get(index) ?? entry.calls) : calls }
+    return { ...eventOf(entry), exact, calls: exact ? (counts.get(index) ?? entry.calls) : lineages.length }
   })
-  return { events, confirmed, calls }
+  return { events, confirmed, lineages }
 }
 
 /** Timers are no events, nor is an entry that only confirms counts. */
@@ -82,20 +84,9 @@ function isEvent({ type, verb }: CheckpointRecord): boolean {
 }
 
 function eventOf({ type, position, verb, name, failed, value, notes }: Noted): Event {
-  if (type === 'order') return { type: 'arrival', call: { verb, name, lineage: notes.lineage } }
+  if (type === 'order') return { type: 'arrival', call: { verb, name }, lineage: notes.lineage ?? ROOT_LINEAGE }
   invariant(value !== null, 'an outcome has a value')
   return { type: 'outcome', position, failed, value }
-}
-
-function readCalls(entries: readonly Noted[]): ReadonlyMap<number, RecordedCall> {
-  const calls = new Map<number, RecordedCall>()
-  const placed = entries.filter(({ type }) => type !== 'order').sort((a, b) => a.position - b.position)
-  for (const { position, verb, name, notes } of placed) {
-    const previous = position === 0 ? ROOT_LINEAGE : calls.get(position - 1)?.lineage
-    const following = previous === undefined ? undefined : lineageOf(previous, verb, name)
-    calls.set(position, { verb, name, lineage: notes.lineage ?? following })
-  }
-  return calls
 }
 
 // ── What entries note beside their columns, in `counts` ─────────────────────────────────────────────────────────
@@ -103,14 +94,19 @@ function readCalls(entries: readonly Noted[]): ReadonlyMap<number, RecordedCall>
 export interface Notes {
   /** Exact numbers of calls before events, by index, where no entry of theirs tells. */
   readonly counts?: readonly (readonly [index: number, calls: number])[]
-  /** Left out of a call that follows, in its chain, the one at the position before. */
+  /** Of the calls made since the entry before. */
+  readonly lineages?: readonly number[]
+  /** Of an arrival. */
   readonly lineage?: number | undefined
 }
 
-export function writeNotes({ counts, lineage }: Notes): string | null {
-  const some = counts !== undefined && counts.length > 0
-  if (!some && lineage === undefined) return null
-  return JSON.stringify({ ...(some ? { counts } : {}), ...(lineage === undefined ? {} : { lineage }) })
+export function writeNotes({ counts = [], lineages = [], lineage }: Notes): string | null {
+  if (counts.length === 0 && lineages.length === 0 && lineage === undefined) return null
+  return JSON.stringify({
+    ...(counts.length > 0 ? { counts } : {}),
+    ...(lineages.length > 0 ? { lineages } : {}),
+    ...(lineage === undefined ? {} : { lineage }),
+  })
 }
 
 function readNotes(text: string | null): Notes {

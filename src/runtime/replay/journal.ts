@@ -5,7 +5,8 @@
  * Each event is recorded with the number of durable calls made so far. If others that were recorded before it have yet
  * to happen, further calls may come of them; the exact number is then known only when its own turn has come, and rides
  * along with the next entry (`delivered`, `counts`). No call is begun before the numbers that its position rests on
- * are stored (`confirm`), so that no replay can give that position to another call.
+ * are stored (`confirm`), so that no replay can give that position to another call. Each entry also
+ * tells the lineages of the calls that were made since the entry before it.
  */
 import type { EncodedValue, NewCheckpoint } from '../../store/records.ts'
 import type { Call } from './call.ts'
@@ -22,23 +23,29 @@ type QueuedEvent = LiveEvent & { exact: boolean; stored: boolean }
 /** Stores entries under the claim; resolves to false when the claim is lost. */
 export type Store = (entries: readonly NewCheckpoint[]) => Promise<boolean>
 
-type Entry = Omit<NewCheckpoint, 'seq' | 'delivered' | 'counts'> & { readonly lineage?: number | undefined }
+type Entry = Omit<NewCheckpoint, 'seq' | 'calls' | 'delivered' | 'counts'> & { readonly lineage?: number }
 
 const NO_CALL = { position: -1, verb: '', name: '', failed: false, value: null, attempts: 1 } as const
 
 export class Journal {
   readonly #store: Store
+  /** Lineages of the calls made so far, by position. */
+  readonly #made: readonly number[]
   readonly #queue: QueuedEvent[] = []
   /** Exact numbers of calls before events, which no entry tells yet. */
   #counts: [index: number, calls: number][] = []
   #seq: number
+  /** Of so many calls the lineages are told. */
+  #told: number
   /** Events that have happened in this pass. */
   #happened = 0
   /** Of so many the exact numbers are stored. */
   #confirmed: number
 
-  constructor(history: History, store: Store) {
+  constructor(history: History, made: readonly number[], store: Store) {
     this.#store = store
+    this.#made = made
+    this.#told = history.lineages.length
     this.#seq = history.nextSeq
     this.#confirmed = history.confirmed
   }
@@ -54,39 +61,32 @@ export class Journal {
     return head?.stored === true ? head : undefined
   }
 
-  /**
-   * Resolves, when it is stored, to true; to false when the claim is lost. `lineage` is told where it doesn't follow
-   * from the position.
-   */
-  async outcome(
-    event: LiveEvent & { readonly type: 'outcome' },
-    made: { readonly calls: number; readonly attempts: number; readonly lineage: number | undefined },
-  ): Promise<boolean> {
+  /** Resolves, when it is stored, to true; to false when the claim is lost. */
+  outcome(event: LiveEvent & { readonly type: 'outcome' }, attempts: number): Promise<boolean> {
     const { position, verb, name } = event.call
     const { failed, value } = event
-    return this.#event(event, { type: 'outcome', position, verb, name, failed, value, ...made })
+    return this.#event(event, { type: 'outcome', position, verb, name, failed, value, attempts })
   }
 
-  async arrival(call: Call, calls: number): Promise<boolean> {
+  arrival(call: Call): Promise<boolean> {
     const { verb, name, lineage } = call
-    return this.#event({ type: 'arrival', call }, { ...NO_CALL, type: 'order', verb, name, calls, lineage })
+    return this.#event({ type: 'arrival', call }, { ...NO_CALL, type: 'order', verb, name, lineage })
   }
 
-  timer(call: Call, value: EncodedValue, made: { calls: number; lineage: number | undefined }): Promise<boolean> {
-    const { position, verb, name } = call
-    return this.#append({ type: 'timer', position, verb, name, failed: false, value, attempts: 1, ...made })
+  timer({ position, verb, name }: Call, value: EncodedValue): Promise<boolean> {
+    return this.#append({ type: 'timer', position, verb, name, failed: false, value, attempts: 1 })
   }
 
-  /** Tells that the head happens now, after exactly `calls` durable calls. */
-  happens(calls: number): void {
+  /** Tells that the head happens now. */
+  happens(): void {
     const head = this.#queue.shift()
-    if (head !== undefined) this.happenedAgain(head, calls)
+    if (head !== undefined) this.happensAgain(head)
   }
 
-  /** Tells that the next recorded event happens again. */
-  happenedAgain({ exact }: Pick<CallsBefore, 'exact'>, calls: number): void {
+  /** Tells that the next recorded event happens again now. */
+  happensAgain({ exact }: Pick<CallsBefore, 'exact'>): void {
     if (exact) this.#confirmed = Math.max(this.#confirmed, this.#happened + 1)
-    else this.#counts.push([this.#happened, calls])
+    else this.#counts.push([this.#happened, this.#made.length])
     this.#happened += 1
   }
 
@@ -95,20 +95,20 @@ export class Journal {
     return this.#confirmed >= this.#happened && this.#queue[0]?.exact !== false
   }
 
-  /** Stores the exact numbers up to the head, which happens after exactly `calls` calls. */
-  confirm(calls: number): Promise<boolean> {
+  /** Stores the exact numbers up to the head. */
+  confirm(): Promise<boolean> {
     const head = this.#queue[0]
     const headToo = head?.exact === false
     if (headToo) {
       head.exact = true
-      this.#counts.push([this.#happened, calls])
+      this.#counts.push([this.#happened, this.#made.length])
     }
-    return this.#append({ ...NO_CALL, type: 'order', calls }, this.#happened + (headToo ? 1 : 0))
+    return this.#append({ ...NO_CALL, type: 'order' }, this.#happened + (headToo ? 1 : 0))
   }
 
   /** Entries that a settlement should carry so that no exact number is lost. */
-  unconfirmed(calls: number): readonly NewCheckpoint[] {
-    return this.confirmed ? [] : [this.#entry({ ...NO_CALL, type: 'order', calls }, this.#happened)]
+  unconfirmed(): readonly NewCheckpoint[] {
+    return this.confirmed ? [] : [this.#entry({ ...NO_CALL, type: 'order' }, this.#happened)]
   }
 
   async #event(event: LiveEvent, entry: Entry): Promise<boolean> {
@@ -126,8 +126,10 @@ export class Journal {
   }
 
   #entry({ lineage, ...entry }: Entry, delivered: number): NewCheckpoint {
-    const counts = writeNotes({ counts: this.#counts, lineage })
+    const calls = this.#made.length
+    const counts = writeNotes({ counts: this.#counts, lineages: this.#made.slice(this.#told), lineage })
     this.#counts = []
-    return { ...entry, seq: this.#seq++, delivered, counts }
+    this.#told = Math.max(this.#told, calls)
+    return { ...entry, seq: this.#seq++, calls, delivered, counts }
   }
 }

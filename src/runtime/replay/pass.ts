@@ -14,7 +14,6 @@ import type { Clock, EpochMs, Timer } from '../../core/clock.ts'
 import type { Codec } from '../../core/codec.ts'
 import type { EngineEvent } from '../../core/engine-events.ts'
 import { ClaimLostError, NestedDurableCallError, type NonDeterminismError } from '../../core/errors.ts'
-import { invariant } from '../../core/invariant.ts'
 import type { Random } from '../../core/random.ts'
 import type { Scheduler } from '../../core/scheduler.ts'
 import type { EncodedValue, NewCheckpoint } from '../../store/records.ts'
@@ -96,13 +95,13 @@ export class Pass {
     this.history = options.history
     this.#onEvent = options.onEvent
     this.#positions = new Positions(options.runId, options.history)
-    this.#journal = new Journal(options.history, options.store)
+    this.#journal = new Journal(options.history, this.#positions.lineages, options.store)
   }
 
   /** Runs the body until it ends, is suspended, diverges, or the pass is aborted. Never rejects. */
   async walk(body: () => Promise<unknown>): Promise<PassEnd> {
     await this.scheduler.turn()
-    this.#happen(() => {
+    this.#move(() => {
       insideBody(this.#identity, body).then(
         (value) => this.#bodyEnded({ type: 'returned', value }),
         (error: unknown) => this.#bodyEnded({ type: 'threw', error }),
@@ -190,12 +189,15 @@ export class Pass {
   }
 
   /** Records a call's outcome; it is delivered when its turn comes. Never rejects. */
-  async record(call: Call, outcome: { readonly failed: boolean; readonly value: EncodedValue }, attempts = 1): Promise<void> {
+  async record(
+    call: Call,
+    outcome: { readonly failed: boolean; readonly value: EncodedValue },
+    attempts = 1,
+  ): Promise<void> {
     // What is recorded within a turn could not tell how many calls its event comes after.
     while (this.#inTurn) await new Promise<void>((resolve) => this.#afterTurn.push(resolve))
     if (this.over) return this.discard(call)
-    const made = { calls: this.#positions.count, attempts, lineage: this.#positions.lineageToTell(call) }
-    await this.#keepingClaim(this.#journal.outcome({ type: 'outcome', call, ...outcome }, made))
+    await this.#keepingClaim(this.#journal.outcome({ type: 'outcome', call, ...outcome }, attempts))
   }
 
   /** Tells of an outcome that comes too late to be recorded. */
@@ -211,8 +213,7 @@ export class Pass {
     }
     this.#timers.set(call.position, { wakeAt, timer: this.clock.at(wakeAt, fire) })
     if (this.history.timers.has(call.position)) return
-    const made = { calls: this.#positions.count, lineage: this.#positions.lineageToTell(call) }
-    void this.#keepingClaim(this.#journal.timer(call, String(wakeAt), made))
+    void this.#keepingClaim(this.#journal.timer(call, String(wakeAt)))
   }
 
   /** Makes the loop look again. */
@@ -268,30 +269,24 @@ export class Pass {
 
   /** Lets the next recorded event happen, if the calls that come before it have been made. */
   #happensAgain(): boolean {
-    const { next, count } = this.#positions
-    if (next === undefined || count < next.calls) return false
-    if (next.type === 'arrival') {
-      const call = this.#positions.arrive(next.call, this.#lenient)
-      if (call === undefined) return false
-      this.#unbegun.push(call)
-    } else {
-      const call = this.#positions.close(next.position)
-      invariant(call !== undefined, 'an outcome is recorded only of a call that was made')
-      this.#deliver(call, next)
-    }
+    const { next } = this.#positions
+    if (next === undefined || this.#positions.count < next.calls) return false
+    const call =
+      next.type === 'arrival' ? this.#positions.arrived(next, this.#lenient) : this.#positions.open.get(next.position)
+    if (call === undefined) return false
     this.#positions.happened()
-    this.#journal.happenedAgain(next, count)
+    this.#journal.happensAgain(next)
+    this.#happen(next.type === 'arrival' ? { type: 'arrival', call } : { ...next, call })
     return true
   }
 
   /** Lets the next stored event happen, or begins what is new; resolves to the end of a pass that is suspended. */
   async #live(): Promise<PassEnd | undefined> {
-    const { count } = this.#positions
-    for (const call of this.#positions.release()) void this.#keepingClaim(this.#journal.arrival(call, count))
+    for (const call of this.#positions.release()) void this.#keepingClaim(this.#journal.arrival(call))
     const { head } = this.#journal
     if (head !== undefined) {
-      this.#journal.happens(count)
-      this.#happensNow(head)
+      this.#journal.happens()
+      this.#happen(head)
     } else if (this.#unbegun.length > 0) {
       await this.#beginCalls()
     } else {
@@ -302,13 +297,14 @@ export class Pass {
     return undefined
   }
 
-  #happensNow(event: LiveEvent): void {
+  #happen(event: LiveEvent): void {
     if (event.type === 'arrival') {
       this.#positions.take(event.call)
       this.#unbegun.push(event.call)
     } else {
       this.#positions.close(event.call.position)
-      this.#deliver(event.call, event)
+      const value = this.codec.decode(event.value)
+      this.#move(() => event.call.settle(event.failed, value))
     }
   }
 
@@ -316,18 +312,13 @@ export class Pass {
     const calls = this.#unbegun.filter((call) => this.#positions.open.get(call.position) === call)
     this.#unbegun = []
     if (calls.length === 0) return
-    if (!this.#journal.confirmed) await this.#keepingClaim(this.#journal.confirm(this.#positions.count))
+    if (!this.#journal.confirmed) await this.#keepingClaim(this.#journal.confirm())
     if (this.over || this.#ended() !== undefined) return
     for (const call of calls) call.begin(call)
   }
 
-  #deliver(call: Call, outcome: { readonly failed: boolean; readonly value: EncodedValue }): void {
-    const value = this.codec.decode(outcome.value)
-    this.#happen(() => call.settle(outcome.failed, value))
-  }
-
   /** Moves the body, at the start of a turn: what it calls in the microtasks that follow, it calls on every pass. */
-  #happen(event: () => void): void {
+  #move(cause: () => void): void {
     this.#inTurn = true
     this.scheduler.afterMicrotasks(() => {
       this.#inTurn = false
@@ -335,7 +326,7 @@ export class Pass {
       this.#afterTurn = []
       for (const resume of waiting) resume()
     })
-    event()
+    cause()
   }
 
   #suspension(): PassEnd | undefined {
@@ -344,7 +335,7 @@ export class Pass {
     let wakeAt = Number.POSITIVE_INFINITY
     for (const timer of this.#timers.values()) wakeAt = Math.min(wakeAt, timer.wakeAt)
     if (wakeAt - this.clock.now() <= LONGEST_WAIT_IN_MEMORY_MS) return undefined
-    return { type: 'suspended', wakeAt, entries: this.#journal.unconfirmed(this.#positions.count) }
+    return { type: 'suspended', wakeAt, entries: this.#journal.unconfirmed() }
   }
 
   async #untilPoked(): Promise<void> {

@@ -10,13 +10,12 @@
  * An await that is not durable may also take no time at all on one pass and long on another, so that a call which
  * followed an event at once now comes stray, or the other way round. The number of calls that had been made before each
  * event tells: none is let happen before as many have been made again, and when as many have been, a further one is
- * early and is held. Which of the calls that are there is the one that a position had is told by verb, name and
- * lineage (scope.ts).
+ * early and is held. Which of the calls that are there is the one that a position had is told by its lineage (scope.ts),
+ * or, when that one doesn't come in a while, by verb and name.
  */
 import { NonDeterminismError } from '../../core/errors.ts'
 import { type Call, describeCall } from './call.ts'
 import type { CallsBefore, History, RecordedCall, RecordedEvent } from './history.ts'
-import { lineageOf, ROOT_LINEAGE } from './scope.ts'
 
 export class Positions {
   readonly #runId: string
@@ -24,23 +23,32 @@ export class Positions {
   /** Calls without a position yet, in the order they were made. */
   #held: Call[] = []
   readonly #open = new Map<number, Call>()
-  /** Lineages of the calls that have taken a position, by position. */
   readonly #lineages: number[] = []
   /** Recorded events that have happened again. */
   #happened = 0
-  readonly #arrivals: readonly { readonly index: number; readonly call: RecordedCall }[]
+  /**
+   * Set when a call was recognised by its name only: the code of the body has been moved about since, and what it calls
+   * is no longer of the lineages that are recorded. That is waited for once, not with each call.
+   */
+  #drifted = false
+  readonly #arrivals: readonly { readonly index: number; readonly lineage: number }[]
 
   constructor(runId: string, history: History) {
     this.#runId = runId
     this.#history = history
     this.#arrivals = history.events.flatMap((event, index) =>
-      event.type === 'arrival' ? [{ index, call: event.call }] : [],
+      event.type === 'arrival' ? [{ index, lineage: event.lineage }] : [],
     )
   }
 
   /** Durable calls that have taken a position. */
   get count(): number {
     return this.#lineages.length
+  }
+
+  /** Lineages of the calls that have taken a position, by position. Grows with them. */
+  get lineages(): readonly number[] {
+    return this.#lineages
   }
 
   /** Calls with a position whose outcome has not been delivered. */
@@ -55,7 +63,7 @@ export class Positions {
 
   /** True while the body has done before what it does now. */
   get replaying(): boolean {
-    return this.next !== undefined || this.count < this.#history.calls
+    return this.next !== undefined || this.count < this.#history.lineages.length
   }
 
   /** A new call, made in the turn that follows an event (`inTurn`) or outside it. True if it has taken its position. */
@@ -78,10 +86,7 @@ export class Positions {
     const admitted: Call[] = []
     while (this.#held.length > 0 && this.count < this.#bound.calls) {
       const recorded = this.#history.byPosition.get(this.count)
-      const call =
-        recorded === undefined
-          ? this.#unhold((held, index) => !this.#isAwaited(held, this.#held.slice(0, index)))
-          : this.#unholdRecorded(recorded, lenient)
+      const call = this.#unholdRecorded(this.#history.lineages[this.count], recorded, lenient)
       if (call === undefined) break
       this.take(call)
       admitted.push(call)
@@ -89,11 +94,9 @@ export class Positions {
     return admitted
   }
 
-  /** The held call of a recorded arrival; it has taken its position. undefined while it isn't there. */
-  arrive(recorded: RecordedCall, lenient: boolean): Call | undefined {
-    const call = this.#unholdRecorded(recorded, lenient)
-    if (call !== undefined) this.take(call)
-    return call
+  /** The held call of a recorded arrival, which is held no more. undefined while it isn't there. */
+  arrived(arrival: RecordedEvent & { readonly type: 'arrival' }, lenient: boolean): Call | undefined {
+    return this.#unholdRecorded(arrival.lineage, arrival.call, lenient)
   }
 
   /** Tells that the next recorded event has happened again. */
@@ -115,15 +118,9 @@ export class Positions {
     return call
   }
 
-  /** The lineage of a call with a position; undefined if it follows from the position (history.ts). */
-  lineageToTell(call: Call): number | undefined {
-    const previous = call.position === 0 ? ROOT_LINEAGE : this.#lineages[call.position - 1]
-    const follows = previous !== undefined && lineageOf(previous, call.verb, call.name) === call.lineage
-    return follows ? undefined : call.lineage
-  }
-
   /** A held call that the history has nowhere, made where the history has another: waiting brings no remedy. */
   get hopeless(): Call | undefined {
+    if (!this.#history.byPosition.has(this.count)) return undefined
     return this.#held.find((call) => call.mismatched && !this.#isAhead(call))
   }
 
@@ -148,16 +145,15 @@ export class Positions {
   }
 
   get #bound(): CallsBefore {
-    return this.next ?? { calls: this.#history.calls, exact: false }
+    return this.next ?? { calls: this.#history.lineages.length, exact: false }
   }
 
   #mayTake(call: Call, inTurn: boolean): boolean {
     const { calls, exact } = this.#bound
-    // Where the number of calls is known, it tells more than a likeness to a call that is to come.
-    if (!(inTurn && exact) && this.#isAwaited(call, this.#held)) return false
-    if (this.count >= calls) return inTurn && !exact
+    if (this.count >= calls) return inTurn && !exact && !this.#isAwaited(call, this.#held)
+    if (call.lineage === this.#history.lineages[this.count]) return true
     const recorded = this.#history.byPosition.get(this.count)
-    if (recorded === undefined || call.is(recorded)) return true
+    if (this.#drifted && inTurn && recorded !== undefined && call.resembles(recorded)) return true
     call.mismatched = inTurn
     return false
   }
@@ -165,16 +161,16 @@ export class Positions {
   /** True if the history has an arrival to come that is this call's, and not that of one of `others`. */
   #isAwaited(call: Call, others: readonly Call[]): boolean {
     if (this.#arrivals.length === 0) return false
-    const arrivals = this.#arrivals.filter(({ index, call: recorded }) => index >= this.#happened && call.is(recorded))
+    const arrivals = this.#arrivals.filter(({ index, lineage }) => index >= this.#happened && lineage === call.lineage)
     if (arrivals.length === 0) return false
-    return others.filter((other) => other.resembles(call) && other.lineage === call.lineage).length < arrivals.length
+    return others.filter(({ lineage }) => lineage === call.lineage).length < arrivals.length
   }
 
   #isAhead(call: Call): boolean {
     for (const [position, recorded] of this.#history.byPosition) {
       if (position >= this.count && call.resembles(recorded)) return true
     }
-    return this.#isAwaited(call, [])
+    return this.#history.lineages.indexOf(call.lineage, this.count) >= 0 || this.#isAwaited(call, [])
   }
 
   #firstUncalled(): number | undefined {
@@ -185,9 +181,16 @@ export class Positions {
     return first
   }
 
-  #unholdRecorded(recorded: RecordedCall, lenient: boolean): Call | undefined {
-    const same = this.#unhold((call) => call.is(recorded))
-    return same === undefined && lenient ? this.#unhold((call) => call.resembles(recorded)) : same
+  /** `recorded`: undefined where only the lineage is. */
+  #unholdRecorded(lineage: number | undefined, recorded: RecordedCall | undefined, lenient: boolean): Call | undefined {
+    const same = this.#unhold((call) => call.lineage === lineage)
+    if (same !== undefined || !(lenient || this.#drifted)) return same
+    const other =
+      recorded === undefined
+        ? this.#unhold((call, index) => !this.#isAwaited(call, this.#held.slice(0, index)))
+        : this.#unhold((call) => call.resembles(recorded))
+    if (other !== undefined) this.#drifted = true
+    return other
   }
 
   #unhold(wanted: (call: Call, index: number) => boolean): Call | undefined {

@@ -5,6 +5,7 @@
  * Attempts of a step are not recorded, only their number with the outcome; a crash starts them anew.
  */
 import { type Backoff, backoffMs } from '../../core/backoff.ts'
+import type { Timer } from '../../core/clock.ts'
 import { SerializationError, StepTimeoutError } from '../../core/errors.ts'
 import type { EncodedValue } from '../../store/records.ts'
 import { encodeError } from '../thrown.ts'
@@ -37,7 +38,12 @@ type StepBody = (step: StepArgument) => unknown
 type AttemptEnd =
   | { readonly type: 'returned'; readonly value: EncodedValue }
   /** `settled`: when the body has ended too, which may be later than its timeout. */
-  | { readonly type: 'failed'; readonly error: unknown; readonly retryable: boolean; readonly settled: Promise<unknown> }
+  | {
+      readonly type: 'failed'
+      readonly error: unknown
+      readonly retryable: boolean
+      readonly settled: Promise<unknown>
+    }
 
 /** A retry waits for the timed-out body before it, but no longer than this. */
 const LONGEST_WAIT_FOR_TIMED_OUT_BODY_MS = 5_000
@@ -91,6 +97,8 @@ class RunningStep implements StepArgument {
   readonly attempt: number
   #controller: AbortController | undefined
   #aborted: { readonly reason: unknown } | undefined
+  /** Of the attempt's timeout: nobody waits for it any more once the step is aborted, whether or not its body ends. */
+  timeout: Timer | undefined
 
   constructor(idempotencyKey: string, attempt: number) {
     this.idempotencyKey = idempotencyKey
@@ -107,6 +115,7 @@ class RunningStep implements StepArgument {
 
   abort(reason: unknown): void {
     this.#aborted ??= { reason }
+    this.timeout?.cancel()
     this.#controller?.abort(reason)
   }
 }
@@ -119,9 +128,8 @@ async function withTimeout<T>(
   running: Promise<T>,
 ): Promise<T> {
   if (timeoutMs === undefined) return running
-  let timer: { cancel(): void } | undefined
   const timedOut = new Promise<never>((_, reject) => {
-    timer = pass.clock.at(pass.clock.now() + timeoutMs, () => {
+    step.timeout = pass.clock.at(pass.clock.now() + timeoutMs, () => {
       const error = new StepTimeoutError({ runId: pass.runId, step: call.name, timeoutMs })
       reject(error)
       step.abort(error)
@@ -130,7 +138,7 @@ async function withTimeout<T>(
   try {
     return await Promise.race([running, timedOut])
   } finally {
-    timer?.cancel()
+    step.timeout?.cancel()
   }
 }
 
@@ -150,8 +158,10 @@ async function beforeNextAttempt(pass: Pass, settled: Promise<unknown>, pauseMs:
   const longest = new Promise<void>((resolve) => {
     bound = pass.scheduler.after(LONGEST_WAIT_FOR_TIMED_OUT_BODY_MS, resolve)
   })
+  const leave = pass.enter({ abort: () => bound?.cancel() })
   await Promise.race([settled, longest])
   bound?.cancel()
+  leave()
 }
 
 /** Waits on the store's clock; cut short when the pass is told to end. */

@@ -28,14 +28,26 @@ const BAD_IDS: readonly (readonly [string, unknown])[] = [
   ['NUL', 'a\0b'],
   ['a C1 control character', 'a\u0085b'],
   ['129 bytes', 'x'.repeat(129)],
-  ['129 bytes of multi-byte text', 'ü'.repeat(64) + 'x'],
+  ['129 bytes of multi-byte text', `${'ü'.repeat(64)}x`],
   ['a tilde', 'parent~1'],
   ['half of a surrogate pair', 'a\ud800'],
   ['a number', 42],
   ['null', null],
   ['an object', {}],
 ]
-const BAD_DURATIONS: readonly unknown[] = [Number.NaN, -1, Infinity, -Infinity, 'soon', '', '-5m', null, {}, true, 2 ** 60]
+const BAD_DURATIONS: readonly unknown[] = [
+  Number.NaN,
+  -1,
+  Infinity,
+  -Infinity,
+  'soon',
+  '',
+  '-5m',
+  null,
+  {},
+  true,
+  2 ** 60,
+]
 
 describe.each(KINDS)('bad input on $kind', ({ place }) => {
   const echo = workflow('echo', async (_ctx, value: unknown) => value)
@@ -108,9 +120,9 @@ describe.each(KINDS)('bad input on $kind', ({ place }) => {
     const error = await refusedEverywhere((engine) => engine.start(echo, { a: [{ send: () => {} }] }))
     expect(error).toBeInstanceOf(SerializationError)
     expect(error.message).toContain('a[0].send')
-    expect(await refusedEverywhere((engine) => engine.startMany(echo, [{ input: 1 }, { input: Symbol('s') }]))).toBeInstanceOf(
-      SerializationError,
-    )
+    expect(
+      await refusedEverywhere((engine) => engine.startMany(echo, [{ input: 1 }, { input: Symbol('s') }])),
+    ).toBeInstanceOf(SerializationError)
   })
 
   it('an input that the schema refuses, at start', async () => {
@@ -155,7 +167,13 @@ describe.each(KINDS)('bad input on $kind', ({ place }) => {
   it('options of a list', async () => {
     const engine = ended(new Engine({ store: place().connect(), definitions: [echo], logger }))
     await engine.start(echo, 1)
-    for (const options of [{ limit: -1 }, { limit: 1.5 }, { limit: Number.NaN }, { status: 'RUNNING' }, { definition: 5 }]) {
+    for (const options of [
+      { limit: -1 },
+      { limit: 1.5 },
+      { limit: Number.NaN },
+      { status: 'RUNNING' },
+      { definition: 5 },
+    ]) {
       expect(await refusal(engine.runs.list(untyped(options)))).toBeInstanceOf(ConfigurationError)
     }
     const misspelt = await refusal(engine.runs.list(untyped({ statsu: 'ENQUEUED' })))
@@ -231,6 +249,12 @@ describe('bad definitions', () => {
       expect(() => workflow('w', { maxRecoveries: untyped(maxRecoveries) }, async () => {})).toThrow(ConfigurationError)
     }
     expect(() => workflow('w', { input: untyped({}) }, async () => {})).toThrow(ConfigurationError)
-    expect(() => workflow('w', { output: untyped(String) }, untyped(async () => {}))).toThrow(ConfigurationError)
+    expect(() =>
+      workflow(
+        'w',
+        { output: untyped(String) },
+        untyped(async () => {}),
+      ),
+    ).toThrow(ConfigurationError)
   })
 })

@@ -46,6 +46,35 @@ describe.each(KINDS)('recovery on $kind', ({ place }) => {
     ])
   })
 
+  it('W1 steps, sleeps and clocks share one count of positions; what is recorded never runs again', async () => {
+    const clock = new MockClock()
+    const home = place(clock)
+    const tally = new Tally()
+    const body = workflow('body', async (ctx) => {
+      const keys: string[] = []
+      await ctx.step('a', (step) => keys.push(step.idempotencyKey) + tally.add('a'))
+      await ctx.sleep('1h')
+      await ctx.now()
+      await ctx.step('a', (step) => keys.push(step.idempotencyKey) + tally.add('second a'))
+      await ctx.sleep('1h')
+      return keys
+    })
+    const first = ended(new Engine({ store: home.connect(), definitions: [body], logger }))
+    await first.launch()
+    await first.start(body, undefined, { id: 'b' })
+    await clock.advance('90m')
+    await first.shutdown()
+    const second = ended(new Engine({ store: home.connect(), definitions: [body], logger }))
+    await second.launch()
+    await clock.advance('1h')
+    // Nothing ran in the last pass, so its list of keys stayed empty.
+    expect(await second.handle('b').result()).toEqual([])
+    expect(tally.all).toEqual({ a: 1, 'second a': 1 })
+    expect(
+      (await second.runs.steps('b')).map(({ position, kind: verb, name }) => `${position} ${verb} ${name}`),
+    ).toEqual(['0 step a', '1 sleep ', '2 now ', '3 step a', '4 sleep '])
+  })
+
   it('B-13 a sleep that ended while nobody lived wakes at the next launch', async () => {
     const clock = new MockClock()
     const home = place(clock)
@@ -209,7 +238,9 @@ describe('a frozen engine on sqlite', () => {
       return who
     })
     // Frozen: its clock stands still, so it renews nothing and does not know.
-    const zombie = ended(new Engine({ store: sqlite(path, { clock: new MockClock() }), definitions: [order], logger: log }))
+    const zombie = ended(
+      new Engine({ store: sqlite(path, { clock: new MockClock() }), definitions: [order], logger: log }),
+    )
     await zombie.launch()
     await zombie.start(order, undefined, { id: 'z' })
     await entered.opened
@@ -234,7 +265,14 @@ describe('many orphans on sqlite', () => {
     const total = 50_000
     for (let from = 0; from < total; from += 1_000) {
       const runs = Array.from({ length: 1_000 }, (_, n) => ({
-        ...{ id: `run ${from + n}`, definition: 'echo', kind: 'workflow', queue: null, input: '1', inputHash: 'h' } as const,
+        ...({
+          id: `run ${from + n}`,
+          definition: 'echo',
+          kind: 'workflow',
+          queue: null,
+          input: '1',
+          inputHash: 'h',
+        } as const),
         ...{ maxRecoveries: 50, timeoutMs: null },
         claim: { token: `token ${from + n}`, owner: 'dead', leaseMs: 30_000 },
       }))

@@ -38,7 +38,13 @@ describe.each(KINDS)('requeue and runs on $kind', ({ place }) => {
     expect(await engine.requeue('o')).toBe(true)
     expect(await run.result()).toBe('charged')
     expect(tally.all).toEqual({ reserve: 1, charge: 2, notify: 2 })
-    expect(await engine.runs.get('o')).toMatchObject({ status: 'SUCCESS', epoch: 1, attempt: 1, crashes: 0, output: 'charged' })
+    expect(await engine.runs.get('o')).toMatchObject({
+      status: 'SUCCESS',
+      epoch: 1,
+      attempt: 1,
+      crashes: 0,
+      output: 'charged',
+    })
     expect(await engine.runs.attempts('o')).toMatchObject([
       { epoch: 0, attempt: 1, outcome: 'failed', failureKind: 'error' },
       { epoch: 0, outcome: 'requeued' },
@@ -82,7 +88,10 @@ describe.each(KINDS)('requeue and runs on $kind', ({ place }) => {
     const after = workflow('typed', { input: schema }, async (_ctx, n) => n)
     const engine = ended(new Engine({ store: home.connect(), definitions: [after], logger }))
     await engine.launch()
-    expect(await refusal(engine.handle(run.id).result())).toMatchObject({ kind: 'permanent', cause: { code: 'VALIDATION' } })
+    expect(await refusal(engine.handle(run.id).result())).toMatchObject({
+      kind: 'permanent',
+      cause: { code: 'VALIDATION' },
+    })
     expect(await engine.handle(run.id).status()).toBe('DEAD')
     strict = false
     expect(await engine.requeue(run.id)).toBe(true)
@@ -130,18 +139,27 @@ describe.each(KINDS)('requeue and runs on $kind', ({ place }) => {
     await clock.advance('1m')
     const waiting = await engine.runs.get(id)
     for (const field of ['attempt', 'crashes', 'epoch'] as const) expect(typeof waiting?.[field]).toBe('number')
-    for (const field of ['createdAt', 'startedAt', 'wakeAt', 'deadline'] as const) expect(waiting?.[field]).toBeInstanceOf(Date)
+    for (const field of ['createdAt', 'startedAt', 'wakeAt', 'deadline'] as const)
+      expect(waiting?.[field]).toBeInstanceOf(Date)
     expect(waiting?.cancelRequested).toBe(false)
     expect(waiting?.endedAt).toBeUndefined()
     expect(waiting?.wakeAt?.getTime()).toBe((waiting?.createdAt.getTime() ?? 0) + 3_600_000)
     const [step, sleep] = await engine.runs.steps(id)
-    expect([typeof step?.position, typeof step?.attempts, step?.recordedAt instanceof Date]).toEqual(['number', 'number', true])
+    expect([typeof step?.position, typeof step?.attempts, step?.recordedAt instanceof Date]).toEqual([
+      'number',
+      'number',
+      true,
+    ])
     expect(sleep).toMatchObject({ kind: 'sleep', name: '', status: 'WAITING', wakeAt: waiting?.wakeAt })
     await clock.advance('1h')
     const done = await engine.runs.get(id)
     expect(done?.endedAt).toBeInstanceOf(Date)
     expect(done?.wakeAt).toBeUndefined()
     const [attempt] = await engine.runs.attempts(id)
-    expect([typeof attempt?.epoch, typeof attempt?.attempt, attempt?.startedAt instanceof Date]).toEqual(['number', 'number', true])
+    expect([typeof attempt?.epoch, typeof attempt?.attempt, attempt?.startedAt instanceof Date]).toEqual([
+      'number',
+      'number',
+      true,
+    ])
   })
 })

@@ -1,6 +1,13 @@
 /** Handles: results awaited before, during and after the end, by many, from other engines, with time-outs. */
 import { describe, expect, it } from 'vitest'
-import { Engine, RunCancelledError, RunFailedError, RunNotFoundError, TimeoutError, workflow } from '../../../src/index.ts'
+import {
+  Engine,
+  RunCancelledError,
+  RunFailedError,
+  RunNotFoundError,
+  TimeoutError,
+  workflow,
+} from '../../../src/index.ts'
 import { silent } from '../../../src/observe/log.ts'
 import { KINDS } from './places.ts'
 import { door, ended, refusal } from './support.ts'
@@ -31,7 +38,9 @@ describe.each(KINDS)('results on $kind', ({ kind, place }) => {
   })
 
   it('failures and cancellations are told apart', async () => {
-    const engine = ended(new Engine({ store: place().connect(), definitions: [echo, fail], errors: [RangeError], logger }))
+    const engine = ended(
+      new Engine({ store: place().connect(), definitions: [echo, fail], errors: [RangeError], logger }),
+    )
     await engine.launch()
     const run = await engine.start(fail, 'too much', { id: 'f' })
     const error = await refusal(run.result())
@@ -46,7 +55,10 @@ describe.each(KINDS)('results on $kind', ({ kind, place }) => {
     expect(await cancelled.fetchResult()).toBeUndefined()
     expect(await cancelled.cancel()).toBe(true)
     expect(await refusal(cancelled.result())).toBeInstanceOf(RunCancelledError)
-    expect(await cancelled.fetchResult()).toMatchObject({ ok: false, error: { code: 'RUN_CANCELLED', reason: 'cancelled' } })
+    expect(await cancelled.fetchResult()).toMatchObject({
+      ok: false,
+      error: { code: 'RUN_CANCELLED', reason: 'cancelled' },
+    })
   })
 
   it('a run that does not exist is not found', async () => {
@@ -87,7 +99,10 @@ describe.each(KINDS)('results on $kind', ({ kind, place }) => {
     const store = home.connect()
     const engine = ended(new Engine({ store, definitions: [gated], logger }))
     const numbers = Array.from({ length: 1_000 }, (_, n) => n)
-    const runs = await engine.startMany(gated, numbers.map((n) => ({ input: n })))
+    const runs = await engine.startMany(
+      gated,
+      numbers.map((n) => ({ input: n })),
+    )
     const waits = runs.flatMap((run) => Array.from({ length: 10 }, () => run.result()))
     const before = store.calls('endings')
     await engine.launch()
@@ -106,6 +121,7 @@ describe.each(KINDS)('results on $kind', ({ kind, place }) => {
     const watcher = ended(new Engine({ store: home.connect(), definitions: [echo, fail], logger }))
     const run = await watcher.start(echo, { n: 1 }, { id: 'e' })
     expect(await run.result({ timeout: '5s' })).toEqual({ n: 1 })
+    for (let wait = 0; wait < 50; wait += 1) expect(await run.result({ timeout: 0 })).toEqual({ n: 1 })
     const failed = await watcher.start(fail, 'no')
     expect(await refusal(failed.result({ timeout: '5s' }))).toMatchObject({ kind: 'error' })
     expect(await worker.handle('e').result()).toEqual({ n: 1 })

@@ -32,7 +32,8 @@ describe.each(KINDS)('shutdown on $kind', ({ kind, place }) => {
     const closing = engine.shutdown({ timeout: '20s' })
     leave.open()
     await closing
-    for (const { id } of [recovered, direct]) expect(await first.runs.get(id)).toMatchObject({ status: 'SUCCESS', output: 'after' })
+    for (const { id } of [recovered, direct])
+      expect(await first.runs.get(id)).toMatchObject({ status: 'SUCCESS', output: 'after' })
   })
 
   it('F-06 hands the rest back at once; a step that ends meanwhile is recorded first', async () => {
@@ -135,15 +136,17 @@ describe.each(KINDS)('shutdown on $kind', ({ kind, place }) => {
         const run = await engine.start(two)
         accepted.push(run.id)
       })
+      const settled = Promise.allSettled(starts)
       for (let turn = 0; turn < round % 13; turn += 1) await setImmediate()
       await engine.shutdown({ timeout: round % 2 === 0 ? 0 : 5_000 })
-      const ends = await Promise.allSettled(starts)
-      for (const end of ends) if (end.status === 'rejected') expect(end.reason).toBeInstanceOf(EngineShutdownError)
+      for (const end of await settled)
+        if (end.status === 'rejected') expect(end.reason).toBeInstanceOf(EngineShutdownError)
     }
     const last = ended(new Engine({ store: home.connect(), definitions: [two], logger }))
     await last.launch()
     await Promise.all(accepted.map((id) => last.handle(id).result({ timeout: '10s' })))
-    for (const id of accepted) expect([await last.runs.get(id)]).toMatchObject([{ status: 'SUCCESS', crashes: 0, attempt: 1 }])
+    for (const id of accepted)
+      expect([await last.runs.get(id)]).toMatchObject([{ status: 'SUCCESS', crashes: 0, attempt: 1 }])
     // A step that had run when its run was handed back, unrecorded, runs again; no more than that.
     for (const count of Object.values(tally.all)) expect(count).toBeLessThanOrEqual(2)
     expect(accepted.length).toBeGreaterThan(rounds)

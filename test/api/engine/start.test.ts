@@ -52,7 +52,12 @@ describe.each(KINDS)('start on $kind', ({ place }) => {
     const first = await engine.start(gated, 7, { id: 'same' })
     const second = await engine.start(gated, 7, { id: 'same' })
     expect([first.newlySubmitted, second.newlySubmitted]).toEqual([true, false])
-    const results = Promise.all([first.result(), first.result(), second.result(), engine.handle(gated, 'same').result()])
+    const results = Promise.all([
+      first.result(),
+      first.result(),
+      second.result(),
+      engine.handle(gated, 'same').result(),
+    ])
     opened.open()
     expect(await results).toEqual([7, 7, 7, 7])
     const third = await engine.start(gated, 7, { id: 'same' })
@@ -85,7 +90,7 @@ describe.each(KINDS)('start on $kind', ({ place }) => {
     const engines = [1, 2].map(() => ended(new Engine({ store: home.connect(), definitions: [double], logger })))
     for (const engine of engines) await engine.launch()
     const handles = await Promise.all(
-      Array.from({ length: 50 }, (_, n) => engines[n % 2]?.start(double, 3, { id: 'one of fifty' })),
+      Array.from({ length: 50 }, async (_, n) => engines[n % 2]?.start(double, 3, { id: 'one of fifty' })),
     )
     expect(handles.filter((handle) => handle?.newlySubmitted === true)).toHaveLength(1)
     for (const handle of handles) expect(await handle?.result()).toBe(6)
@@ -193,9 +198,15 @@ describe.each(KINDS)('start on $kind', ({ place }) => {
     expect(await engine.startMany(double, [])).toEqual([])
 
     const before = (await engine.runs.list()).runs.length
-    const mixed = [{ input: 3, options: { id: 'new' } }, { input: 9, options: { id: 'x' } }]
+    const mixed = [
+      { input: 3, options: { id: 'new' } },
+      { input: 9, options: { id: 'x' } },
+    ]
     expect(await refusal(engine.startMany(double, mixed))).toMatchObject({ code: 'INPUT_MISMATCH', runId: 'x' })
-    const rivals = [{ input: 3, options: { id: 'y' } }, { input: 4, options: { id: 'y' } }]
+    const rivals = [
+      { input: 3, options: { id: 'y' } },
+      { input: 4, options: { id: 'y' } },
+    ]
     expect(await refusal(engine.startMany(double, rivals))).toMatchObject({ code: 'INPUT_MISMATCH', runId: 'y' })
     expect((await engine.runs.list()).runs).toHaveLength(before)
     // The slots that had been reserved for the refused runs are free again.
@@ -230,9 +241,7 @@ describe.each(KINDS)('start on $kind', ({ place }) => {
   it('W46 hostile strings in every text input stay data', async () => {
     const hostile = [`'; drop table runs; --`, `" or 1=1`, '$1 ${x} %s \\', '日本語 🙂', '__proto__', 'constructor']
     const echo = workflow(`e'"; --`, async (ctx, text: string) => ctx.step(`s'"`, () => text))
-    const engine = ended(
-      new Engine({ store: place().connect(), definitions: [echo], executorId: `x'; --`, logger }),
-    )
+    const engine = ended(new Engine({ store: place().connect(), definitions: [echo], executorId: `x'; --`, logger }))
     await engine.launch()
     for (const text of hostile) {
       const run = await engine.start(echo, text, { id: text })

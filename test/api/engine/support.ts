@@ -16,7 +16,10 @@ export interface LogLine {
 }
 
 /** A logger that keeps what it is told. */
-export function notebook(): Logger & { readonly lines: readonly LogLine[]; messages(level: LogLine['level']): string[] } {
+export function notebook(): Logger & {
+  readonly lines: readonly LogLine[]
+  messages(level: LogLine['level']): string[]
+} {
   const lines: LogLine[] = []
   const write =
     (level: LogLine['level']) =>

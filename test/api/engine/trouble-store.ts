@@ -3,8 +3,8 @@
  * unavailable, loses answers, or is cut off for good, as if the process of its engine had died.
  */
 import type { Clock } from '../../../src/core/clock.ts'
-import type { Emitter } from '../../../src/core/events.ts'
 import { StoreClosedError, StoreUnavailableError } from '../../../src/core/errors.ts'
+import type { Emitter } from '../../../src/core/events.ts'
 import type { Command, LeaseThread, LeaseThreadOptions, Store, StoreCapabilities } from '../../../src/store/contract.ts'
 
 type Answering = Exclude<keyof Store, 'name' | 'capabilities' | 'clock' | 'setClock' | 'watch' | 'leaseThread'>

@@ -3,7 +3,8 @@
  *
  * Chains that run in parallel give their steps equal names. Awaits that are not durable (detours) stand anywhere in a
  * chain but at its beginning and its end: a chain that begins with one could not be told from its neighbour, and one
- * that ends with one would let an undurable instant decide a race, which no record can bring back.
+ * that ends with one would let an undurable instant decide a race, which no record can bring back. Nor does a call
+ * without a name follow parallel chains: it could not be told from the second call of the last of them.
  */
 import type { WorkflowContext } from '../../../src/api/context.ts'
 import type { Dice } from './dice.ts'
@@ -16,7 +17,11 @@ export type Operation =
   | { readonly type: 'detour' }
   | { readonly type: 'dropped'; readonly name: string }
   | { readonly type: 'caught'; readonly chain: Program }
-  | { readonly type: 'parallel'; readonly how: 'all' | 'allSettled' | 'race' | 'any'; readonly chains: readonly Program[] }
+  | {
+      readonly type: 'parallel'
+      readonly how: 'all' | 'allSettled' | 'race' | 'any'
+      readonly chains: readonly Program[]
+    }
   /** Takes the winners of a race one by one, with a step after each. */
   | { readonly type: 'raceLoop'; readonly name: string; readonly chains: readonly Program[] }
 
@@ -37,7 +42,9 @@ function size(program: Program): number {
 function generateChain(dice: Dice, name: string, depth: number, length: number): Program {
   const chain: Operation[] = []
   for (let index = 0; index < length; index += 1) {
-    chain.push(generateOperation(dice, `${name}${index}`, depth))
+    const place = `${name}${index}`
+    const afterChains = chain.slice(-2).some((operation) => 'chains' in operation)
+    chain.push(afterChains ? namedOperation(dice, place) : generateOperation(dice, place, depth))
     if (index < length - 1 && dice.chance(0.35)) chain.push({ type: 'detour' })
   }
   return chain
@@ -54,13 +61,23 @@ function generateOperation(dice: Dice, name: string, depth: number): Operation {
     const how = kind < 2 ? 'all' : dice.pick<'allSettled' | 'race' | 'any'>('allSettled', 'race', 'any')
     return { type: 'parallel', how, chains }
   }
-  const kind = dice.below(12)
+  const kind = dice.below(6)
   if (kind === 0) return { type: 'sleep', ms: dice.pick(0, 20, 300, 900, 5_000, 3_600_000) }
   if (kind === 1) return { type: 'now' }
   if (kind === 2) return { type: 'derived' }
-  if (kind === 3) return { type: 'dropped', name }
-  if (kind === 4) return { type: 'caught', chain: [{ type: 'step', name, fails: 'always', work: dice.below(4) }] }
-  return { type: 'step', name, fails: dice.pick('never', 'never', 'never', 'never', 'once', 'always'), work: dice.below(5) }
+  return namedOperation(dice, name)
+}
+
+function namedOperation(dice: Dice, name: string): Operation {
+  const kind = dice.below(8)
+  if (kind === 0) return { type: 'dropped', name }
+  if (kind === 1) return { type: 'caught', chain: [{ type: 'step', name, fails: 'always', work: dice.below(4) }] }
+  return {
+    type: 'step',
+    name,
+    fails: dice.pick('never', 'never', 'never', 'never', 'once', 'always'),
+    work: dice.below(5),
+  }
 }
 
 /** What a pass of a program reports. */
@@ -137,7 +154,9 @@ async function actParallel(
       case 'all':
         return Promise.all(running)
       case 'allSettled':
-        return (await Promise.allSettled(running)).map((end) => (end.status === 'fulfilled' ? end.value : String(end.reason)))
+        return (await Promise.allSettled(running)).map((end) =>
+          end.status === 'fulfilled' ? end.value : String(end.reason),
+        )
       case 'race':
         return Promise.race(running)
       case 'any':

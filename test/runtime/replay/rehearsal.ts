@@ -3,12 +3,13 @@
  * would cut them, and walked again. The clock runs faster than the host's and jumps to the next wake instant when a
  * run is suspended.
  */
-import { type Codec, createCodec } from '../../../src/core/codec.ts'
+
+import { type WorkflowContext, workflowContext } from '../../../src/api/context.ts'
 import type { Clock, Timer } from '../../../src/core/clock.ts'
+import { type Codec, createCodec } from '../../../src/core/codec.ts'
 import type { EngineEvent } from '../../../src/core/engine-events.ts'
-import { realScheduler } from '../../../src/core/scheduler.ts'
+import { realScheduler, type Scheduler } from '../../../src/core/scheduler.ts'
 import { silent } from '../../../src/observe/log.ts'
-import { workflowContext, type WorkflowContext } from '../../../src/api/context.ts'
 import { readHistory } from '../../../src/runtime/replay/history.ts'
 import { Pass, type PassEnd } from '../../../src/runtime/replay/pass.ts'
 import type { CheckpointRecord, NewCheckpoint } from '../../../src/store/records.ts'
@@ -81,10 +82,15 @@ export interface Walk {
 }
 
 /** One pass over what the recorder holds. */
-export async function walk(recorder: Recorder, clock: FastClock, body: Body, runId = 'run'): Promise<Walk> {
+export async function walk(
+  recorder: Recorder,
+  clock: FastClock,
+  body: Body,
+  scheduler: Scheduler = realScheduler,
+): Promise<Walk> {
   const events: EngineEvent[] = []
   const pass = new Pass({
-    ...{ runId, clock, codec, scheduler: realScheduler },
+    ...{ runId: 'run', clock, codec, scheduler },
     history: readHistory(recorder.entries),
     random: { next: () => 0.5, fill: (bytes) => bytes },
     store: recorder.store,
@@ -95,14 +101,40 @@ export async function walk(recorder: Recorder, clock: FastClock, body: Body, run
 }
 
 /** Passes, from suspension to suspension, to the end of the run. */
-export async function walkToEnd(recorder: Recorder, body: Body, runId = 'run'): Promise<PassEnd> {
+export async function walkToEnd(recorder: Recorder, body: Body): Promise<PassEnd> {
   const clock = new FastClock()
   for (;;) {
-    const { end } = await walk(recorder, clock, body, runId)
+    const { end } = await walk(recorder, clock, body)
     // A settlement is stored after all that its pass has recorded.
     await recorder.store(end.type === 'suspended' ? end.entries : [])
     if (end.type !== 'suspended') return end
     clock.jumpTo(end.wakeAt)
+  }
+}
+
+/** Real time goes a hundred times faster; what was waited for is kept. */
+export class HastyScheduler implements Scheduler {
+  readonly delays: number[] = []
+
+  turn(): Promise<void> {
+    return realScheduler.turn()
+  }
+
+  onTurn(callback: () => void): void {
+    realScheduler.onTurn(callback)
+  }
+
+  afterMicrotasks(callback: () => void): void {
+    realScheduler.afterMicrotasks(callback)
+  }
+
+  after(delayMs: number, callback: () => void): Timer {
+    this.delays.push(delayMs)
+    return realScheduler.after(delayMs / 100, callback)
+  }
+
+  monotonic(): number {
+    return realScheduler.monotonic()
   }
 }
 

@@ -1,0 +1,164 @@
+import { expect, it } from 'vitest'
+import { Dice } from './dice.ts'
+import { anyDelay, type Body, FastClock, Recorder, turns, walk, walkToEnd } from './rehearsal.ts'
+
+const atOnce = async (): Promise<void> => {}
+
+async function record(body: Body, delay: () => Promise<unknown> = atOnce): Promise<Recorder> {
+  const recorder = new Recorder([], delay)
+  expect(await walkToEnd(recorder, body)).toMatchObject({ type: 'returned' })
+  return recorder
+}
+
+/** Where each crash would leave the history, in order. */
+function prefixes(recorder: Recorder): readonly Recorder[] {
+  return recorder.entries.map((_, length) => new Recorder(recorder.entries.slice(0, length + 1), atOnce))
+}
+
+it('W8: a call whose promise is dropped spends its position', async () => {
+  const keys: string[] = []
+  const body: Body = async (ctx) => {
+    void ctx.step('dropped', () => 1)
+    await ctx.step('kept', (step) => keys.push(step.idempotencyKey))
+    return ctx.step('last', (step) => keys.push(step.idempotencyKey))
+  }
+  await record(body)
+  expect(keys).toEqual(['run:1', 'run:2'])
+})
+
+it('G-02: a loop over races takes the same winners on every replay', async () => {
+  const wait = [30, 5, 15]
+  const body: Body = async (ctx) => {
+    const left = new Map(wait.map((ms, id) => [id, ctx.step('leg', () => turns(ms)).then(() => id)]))
+    const order: number[] = []
+    while (left.size > 0) {
+      const id = await Promise.race(left.values())
+      left.delete(id)
+      order.push(await ctx.step(`after ${id}`, () => id))
+    }
+    return order
+  }
+  const recorder = await record(body)
+  wait.reverse()
+  expect(await walkToEnd(recorder, body)).toEqual({ type: 'returned', value: [1, 2, 0] })
+})
+
+it('G-03: signal-like and timer outcomes next to each other, replayed 1,000 times, decide the race alike', async () => {
+  const dice = new Dice(3)
+  let runs = 0
+  const body: Body = async (ctx) => {
+    const legs = [1, 2, 3].map((leg) => ctx.step('leg', () => void runs++).then(() => leg))
+    const all = Promise.all(legs).then(() => 'all')
+    return Promise.race([all, ctx.sleep(0).then(() => 'timer')]).then(async (first) => [first, await ctx.now()])
+  }
+  const recorder = await record(body, anyDelay(dice))
+  const expected = await walkToEnd(new Recorder(recorder.entries, atOnce), body)
+  expect(runs).toBe(3)
+  for (let replay = 0; replay < 1_000; replay += 1) {
+    expect(await walkToEnd(new Recorder(recorder.entries, anyDelay(dice)), body)).toEqual(expected)
+  }
+  expect(runs).toBe(3)
+})
+
+it('G-05, G-07: 20 steps that end in one tick, cut at every point, all run once or are replayed', async () => {
+  let runs = 0
+  const body: Body = async (ctx) => {
+    const values = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        ctx.step('part', () => {
+          runs += 1
+          return index
+        }),
+      ),
+    )
+    return [values, await ctx.step('sum', () => values.reduce((sum, value) => sum + value, 0))]
+  }
+  const recorder = await record(body)
+  for (const cut of prefixes(recorder)) {
+    const recorded = cut.entries.filter(({ type }) => type === 'outcome').length
+    runs = 0
+    expect(await walkToEnd(cut, body)).toMatchObject({ value: [expect.anything(), 190] })
+    expect(runs).toBe(Math.max(0, 20 - recorded))
+  }
+})
+
+it('begins a stray call only when its arrival is stored, and gives it that position again', async () => {
+  const begun: string[] = []
+  const pause = { first: 1, second: 6 }
+  const arrived = (): number =>
+    recorder.entries.filter(({ type, name }) => type === 'order' && name === 'charge').length
+  const chain = async (ctx: Parameters<Body>[0], name: 'first' | 'second'): Promise<string> => {
+    await ctx.step(name, () => 0)
+    await turns(pause[name])
+    return ctx.step('charge', (step) => {
+      begun.push(`${name} ${step.idempotencyKey}`)
+      expect(arrived()).toBeGreaterThanOrEqual(new Set(begun).size)
+      return name
+    })
+  }
+  const body: Body = (ctx) => Promise.all([chain(ctx, 'first'), chain(ctx, 'second')])
+  let recorder = new Recorder([], atOnce)
+  await walkToEnd(recorder, body)
+  expect(begun).toEqual(['first run:2', 'second run:3'])
+  const lastArrival = recorder.entries.findLastIndex(({ type, name }) => type === 'order' && name === 'charge')
+  recorder = new Recorder(recorder.entries.slice(0, lastArrival + 1), atOnce)
+  Object.assign(pause, { first: 9, second: 1 })
+  expect(await walkToEnd(recorder, body)).toEqual({ type: 'returned', value: ['first', 'second'] })
+  expect(new Set(begun)).toEqual(new Set(['first run:2', 'second run:3']))
+})
+
+it('waits on a replay for a call that followed at once when it was recorded and now takes time', async () => {
+  let loading = atOnce
+  const body: Body = async (ctx) => {
+    const chain = async (): Promise<number> => {
+      await ctx.step('a', () => 1)
+      await loading()
+      return ctx.step('same', () => 10)
+    }
+    const other = async (): Promise<number> => {
+      await ctx.step('b', () => turns(3))
+      return ctx.step('same', () => 20)
+    }
+    return Promise.all([chain(), other()])
+  }
+  const recorder = await record(body)
+  loading = async () => new Promise((resolve) => setTimeout(resolve, 20))
+  for (const cut of prefixes(recorder))
+    expect(await walkToEnd(cut, body)).toEqual({ type: 'returned', value: [10, 20] })
+})
+
+it('an outcome that comes while the body runs is recorded after the calls of that turn', async () => {
+  let finish = (): void => {}
+  const held = new Promise<void>((resolve) => {
+    finish = resolve
+  })
+  const body: Body = async (ctx) => {
+    const slow = ctx.step('slow', () => held)
+    await ctx.step('quick', () => 0)
+    finish()
+    for (let hop = 0; hop < 30; hop += 1) await Promise.resolve()
+    const late = ctx.step('late', () => turns(2))
+    return Promise.all([slow, late])
+  }
+  const recorder = await record(body)
+  expect(recorder.entries.find(({ name }) => name === 'slow')).toMatchObject({ calls: 3 })
+})
+
+it('a run recognises its calls by name, after one wait, when its code was moved about', async () => {
+  const inline: Body = async (ctx) => {
+    for (const name of ['a', 'b', 'c']) await ctx.step(name, () => name)
+    return ctx.step('d', () => 'd')
+  }
+  const moved: Body = async (ctx) => {
+    const steps = async (): Promise<void> => {
+      await ctx.step('a', () => 'x')
+      await ctx.step('b', () => 'x')
+    }
+    await steps()
+    return [await ctx.step('c', () => 'x'), await ctx.step('d', () => 'x')]
+  }
+  const recorder = await record(inline)
+  const start = performance.now()
+  expect(await walk(recorder, new FastClock(), moved)).toMatchObject({ end: { type: 'returned', value: ['c', 'd'] } })
+  expect(performance.now() - start).toBeLessThan(3_000)
+})
