@@ -32,7 +32,7 @@ async function measure(callers: number, total: number): Promise<void> {
   const caller = async (runId: string): Promise<void> => {
     for (let seq = 0; left-- > 0; seq += 1) {
       const entry = { seq, type: 'outcome', position: seq, verb: 'step', name: 's', failed: false } as const
-      const rest = { value: '1', calls: seq, delivered: seq, counts: null, attempts: 1 }
+      const rest = { value: '1', calls: seq, delivered: seq, notes: null, attempts: 1 }
       await committer.submit({ type: 'checkpoint', runId, token: 't', entries: [{ ...entry, ...rest }] })
     }
   }

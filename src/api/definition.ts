@@ -41,10 +41,8 @@ export type Named<Ds extends readonly AnyDefinition[], N> = Extract<Ds[number], 
 export interface Behaviour {
   readonly maxRecoveries: number
   readonly timeoutMs: number | null
-  /** Whether a start has anything to validate. */
-  readonly validatesInput: boolean
-  /** What the body gets for an input; throws ValidationError if the schema refuses it. */
-  parseInput(input: unknown): Promise<unknown>
+  /** What the body gets for an input, if there is a schema; rejects with ValidationError if that refuses it. */
+  readonly parseInput: ((input: unknown) => Promise<unknown>) | undefined
   body(host: BodyHost, input: unknown): Promise<unknown>
 }
 

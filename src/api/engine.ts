@@ -230,7 +230,7 @@ export class Engine<const Ds extends readonly AnyDefinition[] = readonly AnyDefi
       handlers.set(name, {
         name,
         kind: definition.kind,
-        parseInput: (input) => behaviour.parseInput(input),
+        parseInput: behaviour.parseInput,
         body: (pass, input) => behaviour.body({ pass, state, logger }, input),
       })
     }

@@ -53,7 +53,7 @@ export class Starts {
     const { checked, ids } = this.#options
     const { definition, behaviour } = this.#resolve(target)
     const { id, timeoutMs } = checkStart(options)
-    if (behaviour.validatesInput) await behaviour.parseInput(input)
+    if (behaviour.parseInput !== undefined) await behaviour.parseInput(input)
     const text = checked.codec.encode(input)
     return {
       id: id ?? ids.next(),

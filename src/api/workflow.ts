@@ -99,8 +99,7 @@ function defineWorkflow(name: string, ...rest: [Body<unknown>] | [Options, Body<
     timeoutMs: timeout === undefined ? null : toMs(timeout, `${what}.timeout`),
     maxRecoveries:
       maxRecoveries === undefined ? DEFAULT_MAX_RECOVERIES : integerOption(`${what}.maxRecoveries`, maxRecoveries, 0),
-    validatesInput: input !== undefined,
-    parseInput: async (value) => (input === undefined ? value : parse(input, value, `input of ${what}`)),
+    parseInput: input === undefined ? undefined : (value) => parse(input, value, `input of ${what}`),
     body: async (host: BodyHost, value: unknown) => {
       const returned = await fn(workflowContext(host, host.state), value)
       return output === undefined ? returned : parse(output, returned, `output of ${what}`)

@@ -39,6 +39,8 @@ export interface DeliveryOptions {
   readonly onEvent: (event: EngineEvent) => void
 }
 
+type Input = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown }
+
 /** After the deadline of its run, a step that doesn't heed its signal is waited for no longer than this. */
 const GRACE_AFTER_DEADLINE_MS = 5_000
 
@@ -94,7 +96,7 @@ export class Delivery {
   async #walk(): Promise<DeliveryEnd> {
     const { claim } = this
     const { hub, scheduler, random, codec, onEvent } = this.#options
-    const input = await this.#readInput()
+    const input = this.#handler.parseInput === undefined ? this.#decodeInput() : await this.#parseInput()
     if (!input.ok) return { type: 'refused', error: input.error }
     const { runId, history } = claim
     const store = (entries: readonly NewCheckpoint[]): Promise<boolean> => this.#checkpoint(entries)
@@ -106,9 +108,19 @@ export class Delivery {
     return pass.walk(async () => this.#handler.body(pass, input.value))
   }
 
-  async #readInput(): Promise<{ ok: true; value: unknown } | { ok: false; error: unknown }> {
+  #decodeInput(): Input {
     try {
-      return { ok: true, value: await this.#handler.parseInput(this.#options.codec.decode(this.claim.input)) }
+      return { ok: true, value: this.#options.codec.decode(this.claim.input) }
+    } catch (error) {
+      return { ok: false, error }
+    }
+  }
+
+  async #parseInput(): Promise<Input> {
+    const decoded = this.#decodeInput()
+    if (!decoded.ok) return decoded
+    try {
+      return { ok: true, value: await this.#handler.parseInput?.(decoded.value) }
     } catch (error) {
       return { ok: false, error }
     }
@@ -128,15 +140,16 @@ export class Delivery {
     })
   }
 
-  async #checkpoint(entries: readonly NewCheckpoint[]): Promise<boolean> {
+  #checkpoint(entries: readonly NewCheckpoint[]): Promise<boolean> {
     const { runId, token } = this.claim
-    const outcome = await this.#options.hub.submit({ type: 'checkpoint', runId, token, entries })
-    if (outcome.type === 'claimLost') {
-      this.#abort = 'claimLost'
-      return false
-    }
-    if (outcome.cancelRequested) this.abort('cancelled')
-    return true
+    return this.#options.hub.submit({ type: 'checkpoint', runId, token, entries }).then((outcome) => {
+      if (outcome.type === 'claimLost') {
+        this.#abort = 'claimLost'
+        return false
+      }
+      if (outcome.cancelRequested) this.abort('cancelled')
+      return true
+    })
   }
 
   async #settle(settlement: Settlement, entries: readonly NewCheckpoint[]): Promise<void> {

@@ -100,8 +100,6 @@ export class Executor {
   }
 
   async #deliver(delivery: Delivery): Promise<void> {
-    // One turn before user code: by then the lease thread has been told of all claims of this turn.
-    await this.#options.scheduler.turn()
     await delivery.run()
     this.#deliveries.delete(delivery.claim.token)
     this.#options.keeper.drop(delivery.claim.token)

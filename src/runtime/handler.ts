@@ -5,8 +5,11 @@ import type { Pass } from './replay/pass.ts'
 export interface Handler {
   readonly name: string
   readonly kind: DefinitionKind
-  /** Turns the decoded input into what the body gets. Throws if the definition's schema refuses it. */
-  parseInput(input: unknown): Promise<unknown>
+  /**
+   * Turns the decoded input into what the body gets; undefined: the body gets it as it is. Rejects if the definition's
+   * schema refuses it.
+   */
+  readonly parseInput: ((input: unknown) => Promise<unknown>) | undefined
   /** Walks the body once; what it resolves to is the output, as it will be stored. */
   body(pass: Pass, input: unknown): Promise<unknown>
 }

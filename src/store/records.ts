@@ -110,7 +110,7 @@ export interface CheckpointRecord {
   /** How many events had been delivered when this was recorded, or are next, so that exact counts are known of them. */
   readonly delivered: number
   /** JSON text of what else a replay wants to know of the order of calls (runtime/replay/history.ts), or null. */
-  readonly counts: string | null
+  readonly notes: string | null
   readonly recordedAt: EpochMs
   /** Attempts that a step took; 1 elsewhere. */
   readonly attempts: number

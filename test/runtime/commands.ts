@@ -18,7 +18,7 @@ export function enqueue(ids: readonly string[], text: string): EnqueueCommand {
 }
 
 export function entry(seq: number, text: string): NewCheckpoint {
-  const delivery = { calls: seq, delivered: seq, counts: null, attempts: 1 }
+  const delivery = { calls: seq, delivered: seq, notes: null, attempts: 1 }
   return { seq, type: 'outcome', position: seq, verb: 'step', name: 's', failed: false, value: text, ...delivery }
 }
 

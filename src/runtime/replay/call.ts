@@ -39,13 +39,13 @@ export class Call {
       this.#resolve = resolve
       this.#reject = reject
     })
-    // A call whose promise the body drops may fail without taking the process down; the record tells of it.
-    this.promise.catch(() => {})
   }
 
   settle(failed: boolean, value: unknown): void {
-    if (failed) this.#reject(value)
-    else this.#resolve(value)
+    if (!failed) return this.#resolve(value)
+    // A call whose promise the body drops may fail without taking the process down; the record tells of it.
+    this.promise.catch(() => {})
+    this.#reject(value)
   }
 
   /** The same verb and name. */

@@ -55,7 +55,7 @@ export const EMPTY_HISTORY: History = {
 export function readHistory(entries: readonly CheckpointRecord[]): History {
   const last = entries[entries.length - 1]
   if (last === undefined) return EMPTY_HISTORY
-  const noted = entries.map((entry): Noted => ({ ...entry, notes: readNotes(entry.counts) }))
+  const noted = entries.map((entry): Noted => ({ ...entry, noted: readNotes(entry.notes) }))
   const timers = new Map<number, EpochMs>()
   const byPosition = new Map<number, RecordedCall>()
   for (const { type, position, verb, name, value } of noted) {
@@ -65,12 +65,12 @@ export function readHistory(entries: readonly CheckpointRecord[]): History {
   return { ...readEvents(noted), timers, byPosition, nextSeq: last.seq + 1 }
 }
 
-type Noted = CheckpointRecord & { readonly notes: Notes }
+type Noted = CheckpointRecord & { readonly noted: Notes }
 
 function readEvents(entries: readonly Noted[]): Pick<History, 'events' | 'confirmed' | 'lineages'> {
-  const counts = new Map(entries.flatMap(({ notes }) => notes.counts ?? []))
+  const counts = new Map(entries.flatMap(({ noted }) => noted.counts ?? []))
   const confirmed = entries.reduce((most, entry) => Math.max(most, entry.delivered), 0)
-  const lineages = entries.flatMap(({ notes }) => notes.lineages ?? [])
+  const lineages = entries.flatMap(({ noted }) => noted.lineages ?? [])
   const events = entries.filter(isEvent).map((entry, index): RecordedEvent => {
     const exact = index < confirmed || entry.delivered === index
     return { ...eventOf(entry), exact, calls: exact ? (counts.get(index) ?? entry.calls) : lineages.length }
@@ -83,13 +83,13 @@ function isEvent({ type, verb }: CheckpointRecord): boolean {
   return type === 'outcome' || (type === 'order' && verb !== '')
 }
 
-function eventOf({ type, position, verb, name, failed, value, notes }: Noted): Event {
-  if (type === 'order') return { type: 'arrival', call: { verb, name }, lineage: notes.lineage ?? ROOT_LINEAGE }
+function eventOf({ type, position, verb, name, failed, value, noted }: Noted): Event {
+  if (type === 'order') return { type: 'arrival', call: { verb, name }, lineage: noted.lineage ?? ROOT_LINEAGE }
   invariant(value !== null, 'an outcome has a value')
   return { type: 'outcome', position, failed, value }
 }
 
-// ── What entries note beside their columns, in `counts` ─────────────────────────────────────────────────────────
+// ── What entries note beside their columns, in `notes` ──────────────────────────────────────────────────────────
 
 export interface Notes {
   /** Exact numbers of calls before events, by index, where no entry of theirs tells. */
@@ -101,7 +101,11 @@ export interface Notes {
 }
 
 export function writeNotes({ counts = [], lineages = [], lineage }: Notes): string | null {
-  if (counts.length === 0 && lineages.length === 0 && lineage === undefined) return null
+  if (counts.length === 0 && lineage === undefined) {
+    // Most entries have nothing or a single lineage to note.
+    if (lineages.length === 0) return null
+    if (lineages.length === 1) return String(lineages[0])
+  }
   return JSON.stringify({
     ...(counts.length > 0 ? { counts } : {}),
     ...(lineages.length > 0 ? { lineages } : {}),
@@ -110,5 +114,7 @@ export function writeNotes({ counts = [], lineages = [], lineage }: Notes): stri
 }
 
 function readNotes(text: string | null): Notes {
-  return text === null ? {} : JSON.parse(text)
+  if (text === null) return {}
+  const notes: Notes | number = JSON.parse(text)
+  return typeof notes === 'number' ? { lineages: [notes] } : notes
 }

@@ -4,7 +4,7 @@
  *
  * Each event is recorded with the number of durable calls made so far. If others that were recorded before it have yet
  * to happen, further calls may come of them; the exact number is then known only when its own turn has come, and rides
- * along with the next entry (`delivered`, `counts`). No call is begun before the numbers that its position rests on
+ * along with the next entry (`delivered`, `notes`). No call is begun before the numbers that its position rests on
  * are stored (`confirm`), so that no replay can give that position to another call. Each entry also
  * tells the lineages of the calls that were made since the entry before it.
  */
@@ -23,7 +23,7 @@ type QueuedEvent = LiveEvent & { exact: boolean; stored: boolean }
 /** Stores entries under the claim; resolves to false when the claim is lost. */
 export type Store = (entries: readonly NewCheckpoint[]) => Promise<boolean>
 
-type Entry = Omit<NewCheckpoint, 'seq' | 'calls' | 'delivered' | 'counts'> & { readonly lineage?: number }
+type Entry = Omit<NewCheckpoint, 'seq' | 'calls' | 'delivered' | 'notes'> & { readonly lineage?: number }
 
 const NO_CALL = { position: -1, verb: '', name: '', failed: false, value: null, attempts: 1 } as const
 
@@ -111,25 +111,26 @@ export class Journal {
     return this.confirmed ? [] : [this.#entry({ ...NO_CALL, type: 'order' }, this.#happened)]
   }
 
-  async #event(event: LiveEvent, entry: Entry): Promise<boolean> {
+  #event(event: LiveEvent, entry: Entry): Promise<boolean> {
     // Nothing is left to happen before it, so no call can come in between.
     const queued: QueuedEvent = { ...event, exact: this.#queue.length === 0, stored: false }
     this.#queue.push(queued)
-    queued.stored = await this.#append(entry)
-    return queued.stored
+    return this.#append(entry, this.#happened, queued)
   }
 
-  async #append(entry: Entry, delivered: number = this.#happened): Promise<boolean> {
-    const stored = await this.#store([this.#entry(entry, delivered)])
-    if (stored) this.#confirmed = Math.max(this.#confirmed, delivered)
-    return stored
+  #append(entry: Entry, delivered: number = this.#happened, event?: QueuedEvent): Promise<boolean> {
+    return this.#store([this.#entry(entry, delivered)]).then((stored) => {
+      if (stored) this.#confirmed = Math.max(this.#confirmed, delivered)
+      if (event !== undefined) event.stored = stored
+      return stored
+    })
   }
 
   #entry({ lineage, ...entry }: Entry, delivered: number): NewCheckpoint {
     const calls = this.#made.length
-    const counts = writeNotes({ counts: this.#counts, lineages: this.#made.slice(this.#told), lineage })
+    const notes = writeNotes({ counts: this.#counts, lineages: this.#made.slice(this.#told), lineage })
     this.#counts = []
     this.#told = Math.max(this.#told, calls)
-    return { ...entry, seq: this.#seq++, calls, delivered, counts }
+    return { ...entry, seq: this.#seq++, calls, delivered, notes }
   }
 }

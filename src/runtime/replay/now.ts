@@ -3,5 +3,5 @@ import type { Call } from './call.ts'
 import type { Pass } from './pass.ts'
 
 export function beginNow(pass: Pass, call: Call): void {
-  void pass.record(call, { failed: false, value: pass.codec.encode(new Date(pass.clock.now())) })
+  pass.record(call, { failed: false, value: pass.codec.encode(new Date(pass.clock.now())) })
 }

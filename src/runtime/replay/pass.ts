@@ -14,6 +14,7 @@ import type { Clock, EpochMs, Timer } from '../../core/clock.ts'
 import type { Codec } from '../../core/codec.ts'
 import type { EngineEvent } from '../../core/engine-events.ts'
 import { ClaimLostError, NestedDurableCallError, type NonDeterminismError } from '../../core/errors.ts'
+import { invariant } from '../../core/invariant.ts'
 import type { Random } from '../../core/random.ts'
 import type { Scheduler } from '../../core/scheduler.ts'
 import type { EncodedValue, NewCheckpoint } from '../../store/records.ts'
@@ -46,6 +47,8 @@ export type PassEnd =
 
 /** Work of a call that goes on (a step's body, a pause between its attempts) and can be told to stop. */
 export interface Running {
+  /** A function of the user's, which may take any time. */
+  readonly isUserCode: boolean
   abort(reason: unknown): void
 }
 
@@ -100,8 +103,7 @@ export class Pass {
 
   /** Runs the body until it ends, is suspended, diverges, or the pass is aborted. Never rejects. */
   async walk(body: () => Promise<unknown>): Promise<PassEnd> {
-    await this.scheduler.turn()
-    this.#move(() => {
+    await this.#move(() => {
       insideBody(this.#identity, body).then(
         (value) => this.#bodyEnded({ type: 'returned', value }),
         (error: unknown) => this.#bodyEnded({ type: 'threw', error }),
@@ -172,32 +174,21 @@ export class Pass {
   /** Enters work that `abort` must be able to stop; returns the way out. */
   enter(running: Running): () => void {
     this.#running.add(running)
+    if (running.isUserCode) this.#userCode += 1
     return () => {
-      this.#running.delete(running)
-      this.poke()
-    }
-  }
-
-  /** Runs a user's function, which may take any time. */
-  async userCode<T>(body: () => Promise<T>): Promise<T> {
-    this.#userCode += 1
-    try {
-      return await body()
-    } finally {
-      this.#userCode -= 1
+      if (!this.#running.delete(running)) return
+      if (running.isUserCode) this.#userCode -= 1
+      // Only who waits for the running to end has anything to do now.
+      if (this.#aborted !== undefined) this.poke()
     }
   }
 
   /** Records a call's outcome; it is delivered when its turn comes. Never rejects. */
-  async record(
-    call: Call,
-    outcome: { readonly failed: boolean; readonly value: EncodedValue },
-    attempts = 1,
-  ): Promise<void> {
+  record(call: Call, outcome: { readonly failed: boolean; readonly value: EncodedValue }, attempts = 1): void {
     // What is recorded within a turn could not tell how many calls its event comes after.
-    while (this.#inTurn) await new Promise<void>((resolve) => this.#afterTurn.push(resolve))
-    if (this.over) return this.discard(call)
-    await this.#keepingClaim(this.#journal.outcome({ type: 'outcome', call, ...outcome }, attempts))
+    if (this.#inTurn) this.#afterTurn.push(() => this.record(call, outcome, attempts))
+    else if (this.over) this.discard(call)
+    else void this.#keepingClaim(this.#journal.outcome({ type: 'outcome', call, ...outcome }, attempts))
   }
 
   /** Tells of an outcome that comes too late to be recorded. */
@@ -228,7 +219,6 @@ export class Pass {
 
   async #untilEnd(): Promise<PassEnd> {
     for (;;) {
-      await this.scheduler.turn()
       this.#poked = false
       const end = this.#ended() ?? (await this.#step())
       if (end !== undefined) return end
@@ -245,88 +235,95 @@ export class Pass {
   }
 
   /** One move of the pass, or a wait for what could move it. */
-  async #step(): Promise<PassEnd | undefined> {
-    if (this.#aborted !== undefined) {
-      await this.#untilPoked()
-      return undefined
-    }
+  #step(): PassEnd | undefined | Promise<PassEnd | undefined> {
+    if (this.#aborted !== undefined) return this.#untilPoked()
     return this.replaying ? this.#replay() : this.#live()
   }
 
-  async #replay(): Promise<PassEnd | undefined> {
+  #replay(): PassEnd | undefined | Promise<PassEnd | undefined> {
     this.#unbegun.push(...this.#positions.admit(this.#lenient))
     if (!this.replaying) return undefined
-    if (this.#happensAgain()) {
-      this.#lenient = false
-      return undefined
-    }
+    const call = this.#callOfNext()
+    if (call !== undefined) return this.#happensAgain(call)
     // A body that has ended calls nothing more. It may have ended a little earlier than it did, but not without a call.
     if (this.#bodyEnd !== undefined && !this.#positions.lacksCall) return this.#bodyEnd
     if (this.#bodyEnd !== undefined || this.#positions.hopeless !== undefined) return this.#diverged()
-    await this.#untilCalled()
-    return undefined
+    return this.#untilCalled()
   }
 
-  /** Lets the next recorded event happen, if the calls that come before it have been made. */
-  #happensAgain(): boolean {
+  /** The call of the next recorded event, if it is there and so are the calls that come before the event. */
+  #callOfNext(): Call | undefined {
     const { next } = this.#positions
-    if (next === undefined || this.#positions.count < next.calls) return false
-    const call =
-      next.type === 'arrival' ? this.#positions.arrived(next, this.#lenient) : this.#positions.open.get(next.position)
-    if (call === undefined) return false
-    this.#positions.happened()
-    this.#journal.happensAgain(next)
-    this.#happen(next.type === 'arrival' ? { type: 'arrival', call } : { ...next, call })
-    return true
+    if (next === undefined || this.#positions.count < next.calls) return undefined
+    return next.type === 'arrival'
+      ? this.#positions.arrived(next, this.#lenient)
+      : this.#positions.open.get(next.position)
+  }
+
+  #happensAgain(call: Call): undefined | Promise<undefined> {
+    const { next } = this.#positions
+    invariant(next !== undefined, 'a call of the next event is one of an event')
+    this.#lenient = false
+    const again = (): void => {
+      this.#positions.happened()
+      this.#journal.happensAgain(next)
+    }
+    return this.#happen(next.type === 'arrival' ? { type: 'arrival', call } : { ...next, call }, again)
   }
 
   /** Lets the next stored event happen, or begins what is new; resolves to the end of a pass that is suspended. */
-  async #live(): Promise<PassEnd | undefined> {
+  #live(): PassEnd | undefined | Promise<PassEnd | undefined> {
     for (const call of this.#positions.release()) void this.#keepingClaim(this.#journal.arrival(call))
     const { head } = this.#journal
-    if (head !== undefined) {
-      this.#journal.happens()
-      this.#happen(head)
-    } else if (this.#unbegun.length > 0) {
-      await this.#beginCalls()
-    } else {
-      const suspended = this.#suspension()
-      if (suspended !== undefined) return suspended
-      await this.#untilPoked()
-    }
+    if (head !== undefined) return this.#happen(head, () => this.#journal.happens())
+    if (this.#unbegun.length > 0) return this.#beginCalls()
+    return this.#suspension() ?? this.#untilPoked()
+  }
+
+  /** `tell` is called when it does happen. */
+  #happen(event: LiveEvent, tell: () => void): undefined | Promise<undefined> {
+    if (event.type === 'outcome') return this.#move(() => this.#deliver(event, tell))
+    tell()
+    this.#positions.take(event.call)
+    this.#unbegun.push(event.call)
     return undefined
   }
 
-  #happen(event: LiveEvent): void {
-    if (event.type === 'arrival') {
-      this.#positions.take(event.call)
-      this.#unbegun.push(event.call)
-    } else {
-      this.#positions.close(event.call.position)
-      const value = this.codec.decode(event.value)
-      this.#move(() => event.call.settle(event.failed, value))
-    }
+  #deliver({ call, failed, value }: LiveEvent & { readonly type: 'outcome' }, tell: () => void): void {
+    // Of what the turn has brought meanwhile, an end of the pass comes first.
+    if (this.#end !== undefined || this.#aborted !== undefined) return
+    tell()
+    this.#positions.close(call.position)
+    call.settle(failed, this.codec.decode(value))
   }
 
-  async #beginCalls(): Promise<void> {
+  #beginCalls(): undefined | Promise<undefined> {
     const calls = this.#unbegun.filter((call) => this.#positions.open.get(call.position) === call)
     this.#unbegun = []
-    if (calls.length === 0) return
-    if (!this.#journal.confirmed) await this.#keepingClaim(this.#journal.confirm())
+    if (calls.length === 0) return undefined
+    if (this.#journal.confirmed) return this.#begin(calls)
+    return this.#keepingClaim(this.#journal.confirm()).then(() => this.#begin(calls))
+  }
+
+  #begin(calls: readonly Call[]): undefined {
     if (this.over || this.#ended() !== undefined) return
     for (const call of calls) call.begin(call)
   }
 
-  /** Moves the body, at the start of a turn: what it calls in the microtasks that follow, it calls on every pass. */
-  #move(cause: () => void): void {
+  /**
+   * Moves the body at the start of a turn of the event loop, and resolves when it has used up the microtasks that
+   * follow: what it calls in them, it calls on every pass.
+   */
+  async #move(cause: () => void): Promise<undefined> {
+    await this.scheduler.turn()
     this.#inTurn = true
-    this.scheduler.afterMicrotasks(() => {
-      this.#inTurn = false
-      const waiting = this.#afterTurn
-      this.#afterTurn = []
-      for (const resume of waiting) resume()
-    })
+    const drained = new Promise<void>((resolve) => this.scheduler.afterMicrotasks(resolve))
     cause()
+    await drained
+    this.#inTurn = false
+    const waiting = this.#afterTurn
+    this.#afterTurn = []
+    for (const resume of waiting) resume()
   }
 
   #suspension(): PassEnd | undefined {
@@ -338,15 +335,15 @@ export class Pass {
     return { type: 'suspended', wakeAt, entries: this.#journal.unconfirmed() }
   }
 
-  async #untilPoked(): Promise<void> {
-    if (this.#poked) return
-    await new Promise<void>((resolve) => {
-      this.#wake = resolve
+  #untilPoked(): undefined | Promise<undefined> {
+    if (this.#poked) return undefined
+    return new Promise((resolve) => {
+      this.#wake = () => resolve(undefined)
     })
   }
 
   /** Waits for calls that the history has; the replay has diverged when none come. */
-  async #untilCalled(): Promise<void> {
+  async #untilCalled(): Promise<undefined> {
     const patienceMs = this.#lenient ? PATIENCE_MS - PATIENCE_FOR_LINEAGE_MS : PATIENCE_FOR_LINEAGE_MS
     const bound = this.scheduler.after(patienceMs, () => {
       if (this.#lenient) this.#end ??= this.#diverged()
@@ -377,12 +374,15 @@ export class Pass {
   }
 
   /** A record that could not be made under the claim ends the pass: nothing after it may look as if it had been. */
-  async #keepingClaim(stored: Promise<boolean>): Promise<void> {
-    try {
-      if (!(await stored)) this.abort(new ClaimLostError({ runId: this.runId }), { patient: false })
-    } catch (error) {
-      this.#end ??= { type: 'failed', error }
+  #keepingClaim(stored: Promise<boolean>): Promise<void> {
+    const kept = (claimed: boolean): void => {
+      if (claimed) this.poke()
+      else this.abort(new ClaimLostError({ runId: this.runId }), { patient: false })
     }
-    this.poke()
+    const refused = (error: unknown): void => {
+      this.#end ??= { type: 'failed', error }
+      this.poke()
+    }
+    return stored.then(kept, refused)
   }
 }

@@ -11,6 +11,6 @@ import type { Pass } from './pass.ts'
 export function beginSleep(pass: Pass, call: Call, wakeAt: () => EpochMs): void {
   const recorded = pass.history.timers.get(call.position)
   pass.wait(call, recorded ?? wakeAt(), () => {
-    void pass.record(call, { failed: false, value: pass.codec.encode(undefined) })
+    pass.record(call, { failed: false, value: pass.codec.encode(undefined) })
   })
 }

@@ -10,7 +10,7 @@ import { SerializationError, StepTimeoutError } from '../../core/errors.ts'
 import type { EncodedValue } from '../../store/records.ts'
 import { encodeError } from '../thrown.ts'
 import type { Call } from './call.ts'
-import type { Pass } from './pass.ts'
+import type { Pass, Running } from './pass.ts'
 import { insideStep } from './scope.ts'
 
 /** What a step's body is given. */
@@ -81,7 +81,7 @@ async function runAttempt(
 ): Promise<AttemptEnd> {
   const step = new RunningStep(`${pass.runId}:${call.position}`, attempt)
   const leave = pass.enter(step)
-  const running = pass.userCode(() => insideStep({ runId: pass.runId, step: call.name }, async () => body(step)))
+  const running = insideStep({ runId: pass.runId, step: call.name }, async () => body(step))
   const settled = running.then(leave, leave)
   try {
     const value = await withTimeout(pass, call, step, policy.timeoutMs, running)
@@ -92,7 +92,8 @@ async function runAttempt(
 }
 
 /** A step's argument and its abort signal, which is only made if somebody asks for it. */
-class RunningStep implements StepArgument {
+class RunningStep implements StepArgument, Running {
+  readonly isUserCode = true
   readonly idempotencyKey: string
   readonly attempt: number
   #controller: AbortController | undefined
@@ -158,7 +159,7 @@ async function beforeNextAttempt(pass: Pass, settled: Promise<unknown>, pauseMs:
   const longest = new Promise<void>((resolve) => {
     bound = pass.scheduler.after(LONGEST_WAIT_FOR_TIMED_OUT_BODY_MS, resolve)
   })
-  const leave = pass.enter({ abort: () => bound?.cancel() })
+  const leave = pass.enter({ isUserCode: false, abort: () => bound?.cancel() })
   await Promise.race([settled, longest])
   bound?.cancel()
   leave()
@@ -169,7 +170,7 @@ async function pause(pass: Pass, pauseMs: number): Promise<void> {
   if (pauseMs <= 0) return
   await new Promise<void>((resolve) => {
     const timer = pass.clock.at(pass.clock.now() + pauseMs, done)
-    const leave = pass.enter({ abort: done })
+    const leave = pass.enter({ isUserCode: false, abort: done })
     function done(): void {
       timer.cancel()
       leave()

@@ -16,7 +16,7 @@ function recording(test: Test): void {
     world.clock.pass(777)
     const entries: readonly NewCheckpoint[] = [
       outcome(0, { value: null, verb: 'now', name: '' }),
-      outcome(1, { failed: true, value: '{"message":"no"}', attempts: 3, calls: 7, delivered: 1, counts: '[[0,2]]' }),
+      outcome(1, { failed: true, value: '{"message":"no"}', attempts: 3, calls: 7, delivered: 1, notes: '[[0,2]]' }),
       outcome(2, { type: 'timer', verb: 'sleep', value: String(world.clock.now() + 5), position: 9 }),
       outcome(3, { type: 'order', verb: '', name: '', position: -1, value: null, delivered: 2 }),
     ]

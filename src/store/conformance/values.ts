@@ -66,7 +66,7 @@ function texts(test: Test): void {
       )
       assert.deepEqual(await world.store.inputs([id]), [text])
 
-      const entry = outcome(0, { verb: text, name: text, value: text, counts: text })
+      const entry = outcome(0, { verb: text, name: text, value: text, notes: text })
       assert.deepEqual(await world.checkpoint(id, token, [entry]), applied())
       assert.deepEqual(await world.history(id), [{ ...entry, recordedAt: world.clock.now() }])
       await world.cancel(id, `cancel ${n}${text}`)
@@ -118,11 +118,11 @@ function texts(test: Test): void {
   test('no value and an empty value are two things', async (world) => {
     await world.start('a', 't1')
     await world.checkpoint('a', 't1', [
-      outcome(0, { value: null, counts: null }),
-      outcome(1, { value: '', counts: '' }),
+      outcome(0, { value: null, notes: null }),
+      outcome(1, { value: '', notes: '' }),
     ])
     const [none, empty] = await world.history('a')
-    assert.deepEqual([none?.value, none?.counts, empty?.value, empty?.counts], [null, null, '', ''])
+    assert.deepEqual([none?.value, none?.notes, empty?.value, empty?.notes], [null, null, '', ''])
     await world.settle('a', 't1', { type: 'fail', failure: { kind: 'error', error: '' } })
     assert.deepEqual(await world.ending('a'), { status: 'ERROR', failure: { kind: 'error', error: '' } })
   })
@@ -193,7 +193,7 @@ function types(test: Test): void {
       value: 'string',
       calls: 'number',
       delivered: 'number',
-      counts: 'null',
+      notes: 'null',
       recordedAt: 'number',
       attempts: 'number',
     })

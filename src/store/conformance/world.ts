@@ -177,7 +177,7 @@ export function outcome(seq: number, entry: Partial<NewCheckpoint> = {}): NewChe
     value: `"value ${seq}"`,
     calls: seq + 1,
     delivered: seq,
-    counts: null,
+    notes: null,
     attempts: 1,
     ...entry,
   }

@@ -7,7 +7,7 @@ import { flag, number, numberOrNull, text, textOrNull, word } from './columns.ts
 import type { Database } from './database.ts'
 import type { Row } from './driver.ts'
 
-const ENTRY_COLUMNS = `seq, type, position, verb, name, failed, value, calls, delivered, counts, recorded_at, attempts`
+const ENTRY_COLUMNS = `seq, type, position, verb, name, failed, value, calls, delivered, notes, recorded_at, attempts`
 
 /** A run, the seq of its last entry (null: none), and whether it was asked to cancel, if the token is its live claim. */
 export const FENCED_HISTORY = `
@@ -51,8 +51,8 @@ function append(
   for (const entry of entries) {
     invariant(entry.seq <= next, `entry ${entry.seq} would leave a gap in a history that ends before ${next}`)
     next = Math.max(next, entry.seq + 1)
-    const { seq, type, position, verb, name, failed, value, calls, delivered, counts, attempts } = entry
-    insert.run(run, seq, type, position, verb, name, failed ? 1 : 0, value, calls, delivered, counts, now, attempts)
+    const { seq, type, position, verb, name, failed, value, calls, delivered, notes, attempts } = entry
+    insert.run(run, seq, type, position, verb, name, failed ? 1 : 0, value, calls, delivered, notes, now, attempts)
   }
 }
 
@@ -72,7 +72,7 @@ export function retireFailures(database: Database, run: RunRecord): void {
 }
 
 export const HISTORY_BY_ID = `
-select c.seq, type, position, verb, name, failed, value, calls, delivered, counts, recorded_at, attempts
+select c.seq, type, position, verb, name, failed, value, calls, delivered, notes, recorded_at, attempts
 from perdure_runs r join perdure_checkpoints c on c.run = r.seq where r.id = ? order by c.seq`
 
 export function findHistory(database: Database, id: string): readonly CheckpointRecord[] {
@@ -92,7 +92,7 @@ function toCheckpoint(row: Row): CheckpointRecord {
     value: textOrNull(row[6]),
     calls: number(row[7]),
     delivered: number(row[8]),
-    counts: textOrNull(row[9]),
+    notes: textOrNull(row[9]),
     recordedAt: number(row[10]),
     attempts: number(row[11]),
   }

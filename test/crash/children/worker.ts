@@ -71,7 +71,7 @@ async function shutdown(timeout: number): Promise<void> {
   process.once('exit', () => say(`gone ${Math.round(performance.now() - stoppedAt)}`))
 }
 
-process.once('SIGTERM', () => void shutdown(300))
+process.once('SIGTERM', () => void shutdown(1_500))
 const orders: Readonly<Record<string, (...words: readonly string[]) => unknown>> = {
   launch: async () => {
     launchedAt = performance.now()

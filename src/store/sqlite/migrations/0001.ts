@@ -55,7 +55,7 @@ create table perdure_checkpoints (
   value text,
   calls integer not null,
   delivered integer not null,
-  counts text,
+  notes text,
   recorded_at integer not null,
   attempts integer not null,
   primary key (run, seq)
@@ -73,7 +73,7 @@ create table perdure_past_checkpoints (
   value text,
   calls integer not null,
   delivered integer not null,
-  counts text,
+  notes text,
   recorded_at integer not null,
   attempts integer not null,
   primary key (run, epoch, seq)
