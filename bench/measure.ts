@@ -45,5 +45,8 @@ export function percentile(ascending: readonly number[], fraction: number): numb
 export async function median(times: number, measure: () => number | Promise<number>): Promise<number> {
   const samples: number[] = []
   for (let index = 0; index < times; index += 1) samples.push(await measure())
-  return percentile(samples.sort((a, b) => a - b), 0.5)
+  return percentile(
+    samples.sort((a, b) => a - b),
+    0.5,
+  )
 }

@@ -16,7 +16,9 @@ if (suite === undefined) {
 const figures = await suite()
 const commit = execFileSync('git', ['describe', '--always', '--dirty'], { encoding: 'utf8' }).trim()
 const machine = `${cpus().length} x ${cpus()[0]?.model ?? 'unknown processor'}, Node ${process.version}, ${process.platform}`
-const rows = figures.map(({ name, value, baseline, ratio, floor }) => `| ${name} | ${value} | ${baseline} | ${ratio} | ${floor} |`)
+const rows = figures.map(
+  ({ name, value, baseline, ratio, floor }) => `| ${name} | ${value} | ${baseline} | ${ratio} | ${floor} |`,
+)
 const report = `
 ## ${name}, ${new Date().toISOString().slice(0, 16)}, ${commit}
 

@@ -48,7 +48,10 @@ export async function benchSqlite(): Promise<readonly Figure[]> {
   }
 }
 
-async function startsThatEndAtOnce(engine: Engine<readonly [typeof noop, typeof tenSteps]>, raw: RawSqlite): Promise<Figure[]> {
+async function startsThatEndAtOnce(
+  engine: Engine<readonly [typeof noop, typeof tenSteps]>,
+  raw: RawSqlite,
+): Promise<Figure[]> {
   const ratios: number[] = []
   let last = { perSecond: 0, loopDelayP99Ms: 0 }
   let baseline = 0
@@ -58,12 +61,21 @@ async function startsThatEndAtOnce(engine: Engine<readonly [typeof noop, typeof 
     ratios.push(last.perSecond / baseline)
   }
   return [
-    figure('starts of runs that end at once, 50 callers', perSecond(last.perSecond, 'runs'), perSecond(baseline, 'rows (raw, 50 a transaction)'), ratios, 'at least 0.2'),
+    figure(
+      'starts of runs that end at once, 50 callers',
+      perSecond(last.perSecond, 'runs'),
+      perSecond(baseline, 'rows (raw, 50 a transaction)'),
+      ratios,
+      'at least 0.2',
+    ),
     delay('event loop delay meanwhile, p99', last.loopDelayP99Ms),
   ]
 }
 
-async function stepsInFlight(engine: Engine<readonly [typeof noop, typeof tenSteps]>, raw: RawSqlite): Promise<Figure[]> {
+async function stepsInFlight(
+  engine: Engine<readonly [typeof noop, typeof tenSteps]>,
+  raw: RawSqlite,
+): Promise<Figure[]> {
   const ratios: number[] = []
   let last = { perSecond: 0, loopDelayP99Ms: 0 }
   let baseline = 0
@@ -73,7 +85,13 @@ async function stepsInFlight(engine: Engine<readonly [typeof noop, typeof tenSte
     ratios.push((last.perSecond * 10) / baseline)
   }
   return [
-    figure('steps of 10-step workflows, 200 in flight', perSecond(last.perSecond * 10, 'steps'), perSecond(baseline, 'rows (raw, 100 a transaction)'), ratios, 'at least 0.1'),
+    figure(
+      'steps of 10-step workflows, 200 in flight',
+      perSecond(last.perSecond * 10, 'steps'),
+      perSecond(baseline, 'rows (raw, 100 a transaction)'),
+      ratios,
+      'at least 0.1',
+    ),
     delay('event loop delay meanwhile, p99', last.loopDelayP99Ms),
   ]
 }
@@ -87,18 +105,39 @@ async function oneAlone(engine: Engine<readonly [typeof noop, typeof tenSteps]>,
     alone = percentile(await latencies(100, async (n) => (await engine.start(tenSteps, n)).result()), 0.5)
     ratios.push(alone / baseline)
   }
-  return figure('one 10-step workflow alone, p50', `${alone.toFixed(2)} ms`, `${baseline.toFixed(2)} ms (raw, 12 commits of one row)`, ratios, 'at most 1.5')
+  return figure(
+    'one 10-step workflow alone, p50',
+    `${alone.toFixed(2)} ms`,
+    `${baseline.toFixed(2)} ms (raw, 12 commits of one row)`,
+    ratios,
+    'at most 1.5',
+  )
 }
 
-async function commitsPerRun(engine: Engine<readonly [typeof noop, typeof tenSteps]>, commits: Counting): Promise<Figure[]> {
+async function commitsPerRun(
+  engine: Engine<readonly [typeof noop, typeof tenSteps]>,
+  commits: Counting,
+): Promise<Figure[]> {
   const count = async (callers: number, total: number): Promise<string> => {
     const before = commits.count()
     await closedLoop(callers, total, async (n) => (await engine.start(tenSteps, n)).result())
     return ((commits.count() - before) / total).toFixed(2)
   }
   return [
-    { name: 'commits of a 10-step run, alone', value: await count(1, 50), baseline: '12 (start, 10 steps, end)', ratio: '', floor: '' },
-    { name: 'commits of a 10-step run, 200 in flight', value: await count(200, 2_000), baseline: '', ratio: '', floor: '' },
+    {
+      name: 'commits of a 10-step run, alone',
+      value: await count(1, 50),
+      baseline: '12 (start, 10 steps, end)',
+      ratio: '',
+      floor: '',
+    },
+    {
+      name: 'commits of a 10-step run, 200 in flight',
+      value: await count(200, 2_000),
+      baseline: '',
+      ratio: '',
+      floor: '',
+    },
   ]
 }
 

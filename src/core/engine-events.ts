@@ -10,7 +10,12 @@ export type EngineEvent =
   /** Another holds the run now: this process stopped working on it and has written nothing since. */
   | { readonly type: 'claim.lost'; readonly runId: string; readonly definition: string }
   /** A delivery was given up with its claim kept; it is taken over when the lease ends. */
-  | { readonly type: 'delivery.abandoned'; readonly runId: string; readonly definition: string; readonly error: unknown }
+  | {
+      readonly type: 'delivery.abandoned'
+      readonly runId: string
+      readonly definition: string
+      readonly error: unknown
+    }
   /** A durable call came from a pass that was over: it never settles. */
   | { readonly type: 'call.dropped'; readonly runId: string; readonly call: string; readonly site: string | undefined }
   /** A step ended after its run did: its outcome is not recorded. */

@@ -127,7 +127,9 @@ export class Worker {
   }
 
   begin(claim: Omit<Claim, 'history' | 'attempt' | 'cancelRequested'>): void {
-    this.#executor.begin({ ...claim, history: EMPTY_HISTORY, attempt: 1, cancelRequested: false })
+    const { runId, definition, token, input, deadlineAt } = claim
+    const fresh = { history: EMPTY_HISTORY, attempt: 1, cancelRequested: false }
+    this.#executor.begin({ runId, definition, token, input, deadlineAt, ...fresh })
   }
 
   giveUp(): void {

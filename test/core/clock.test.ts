@@ -66,7 +66,7 @@ describe('the real scheduler', () => {
     let steps = 0
     const chain = async (): Promise<void> => {
       for (let step = 0; step < 1_000; step += 1) {
-        await null
+        await Promise.resolve()
         steps += 1
       }
     }

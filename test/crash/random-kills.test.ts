@@ -117,4 +117,4 @@ it(`${KILLS} random SIGKILLs of a busy worker lose nothing and repeat only what 
   expect(midRun).toBeGreaterThan(KILLS / 2)
   expect(midStep).toBeGreaterThan(KILLS / 4)
   expect(accepted.length).toBeGreaterThan(200)
-})
+}, 300_000)

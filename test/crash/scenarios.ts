@@ -16,12 +16,24 @@ export type HoldAt = 'in the step' | 'in a sleep' | 'before the settlement' | 'n
 
 const LONG_SLEEP_MS = 1_500
 
-export function scenarios({ journal, hold, elapsed }: Scene) {
-  const enter = (runId: string): void => journal.note('body', runId, String(Math.round(elapsed())))
-  const effect = ({ idempotencyKey }: StepArgument): number => {
-    journal.note('effect', idempotencyKey)
-    return process.pid
+export function scenarios(scene: Scene) {
+  return { ...quietScenarios(scene), ...roughScenarios(scene) }
+}
+
+function notesOf({ journal, elapsed }: Scene) {
+  return {
+    enter: (runId: string): void => journal.note('body', runId, String(Math.round(elapsed()))),
+    effect: ({ idempotencyKey }: StepArgument): number => {
+      journal.note('effect', idempotencyKey)
+      return process.pid
+    },
   }
+}
+
+/** Runs that do no harm to their process. */
+function quietScenarios(scene: Scene) {
+  const { hold } = scene
+  const { enter, effect } = notesOf(scene)
 
   /** Tells which process recorded each of its steps. */
   const shift = workflow('shift', async (ctx, at: HoldAt) => {
@@ -39,6 +51,32 @@ export function scenarios({ journal, hold, elapsed }: Scene) {
     if (at === 'before the settlement') await hold(ctx.runId)
     return [first, second]
   })
+
+  const steady = workflow('steady', async (ctx, steps: number) => {
+    enter(ctx.runId)
+    for (let step = 0; step < steps; step += 1) {
+      await ctx.step('go', async (argument) => {
+        await setTimeout(20)
+        return effect(argument)
+      })
+    }
+    return steps
+  })
+
+  const nap = workflow('nap', async (ctx) => {
+    enter(ctx.runId)
+    await ctx.step('before', effect)
+    await ctx.sleep(LONG_SLEEP_MS)
+    await ctx.step('after', effect)
+  })
+
+  return { shift, steady, nap }
+}
+
+/** Runs that block their process, kill it, outstay its end, or fail. */
+function roughScenarios(scene: Scene) {
+  const { hold } = scene
+  const { enter, effect } = notesOf(scene)
 
   /** Nothing happens in this process while it runs. */
   const blocking = workflow('blocking', async (ctx, blockMs: number) => {
@@ -58,24 +96,6 @@ export function scenarios({ journal, hold, elapsed }: Scene) {
       process.kill(process.pid, 'SIGKILL')
       await hold(ctx.runId)
     })
-  })
-
-  const steady = workflow('steady', async (ctx, steps: number) => {
-    enter(ctx.runId)
-    for (let step = 0; step < steps; step += 1) {
-      await ctx.step('go', async (argument) => {
-        await setTimeout(20)
-        return effect(argument)
-      })
-    }
-    return steps
-  })
-
-  const nap = workflow('nap', async (ctx) => {
-    enter(ctx.runId)
-    await ctx.step('before', effect)
-    await ctx.sleep(LONG_SLEEP_MS)
-    await ctx.step('after', effect)
   })
 
   /** Ends when it is told to stop, which it heeds; `deaf` does not. */
@@ -100,5 +120,5 @@ export function scenarios({ journal, hold, elapsed }: Scene) {
     })
   })
 
-  return { shift, blocking, poison, steady, nap, stubborn, failing }
+  return { blocking, poison, stubborn, failing }
 }

@@ -42,10 +42,13 @@ export class Call {
   }
 
   settle(failed: boolean, value: unknown): void {
-    if (!failed) return this.#resolve(value)
-    // A call whose promise the body drops may fail without taking the process down; the record tells of it.
-    this.promise.catch(() => {})
-    this.#reject(value)
+    if (failed) {
+      // A call whose promise the body drops may fail without taking the process down; the record tells of it.
+      this.promise.catch(() => {})
+      this.#reject(value)
+    } else {
+      this.#resolve(value)
+    }
   }
 
   /** The same verb and name. */

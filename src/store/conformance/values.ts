@@ -117,10 +117,7 @@ function texts(test: Test): void {
 
   test('no value and an empty value are two things', async (world) => {
     await world.start('a', 't1')
-    await world.checkpoint('a', 't1', [
-      outcome(0, { value: null, notes: null }),
-      outcome(1, { value: '', notes: '' }),
-    ])
+    await world.checkpoint('a', 't1', [outcome(0, { value: null, notes: null }), outcome(1, { value: '', notes: '' })])
     const [none, empty] = await world.history('a')
     assert.deepEqual([none?.value, none?.notes, empty?.value, empty?.notes], [null, null, '', ''])
     await world.settle('a', 't1', { type: 'fail', failure: { kind: 'error', error: '' } })
