@@ -5,9 +5,9 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Engine, workflow } from '../src/index.ts'
+import type { Engine as EngineOf } from '../src/index.ts'
 import type { Store } from '../src/store/contract.ts'
-import { sqlite } from '../src/store/sqlite/index.ts'
+import { built } from './built.ts'
 import { closedLoop, latencies, median, percentile } from './measure.ts'
 import { type RawSqlite, rawSqlite } from './raw-sqlite.ts'
 
@@ -19,11 +19,15 @@ export interface Figure {
   readonly floor: string
 }
 
+const { Engine, workflow, sqlite } = await built()
+
 const noop = workflow('noop', async (_ctx, n: number) => n)
 const tenSteps = workflow('ten-steps', async (ctx, n: number) => {
   for (let step = 0; step < 10; step += 1) await ctx.step('step', async () => ({ n, step }))
   return n
 })
+
+type Benched = EngineOf<readonly [typeof noop, typeof tenSteps]>
 
 const ROUNDS = 3
 
@@ -48,10 +52,7 @@ export async function benchSqlite(): Promise<readonly Figure[]> {
   }
 }
 
-async function startsThatEndAtOnce(
-  engine: Engine<readonly [typeof noop, typeof tenSteps]>,
-  raw: RawSqlite,
-): Promise<Figure[]> {
+async function startsThatEndAtOnce(engine: Benched, raw: RawSqlite): Promise<Figure[]> {
   const ratios: number[] = []
   let last = { perSecond: 0, loopDelayP99Ms: 0 }
   let baseline = 0
@@ -72,10 +73,7 @@ async function startsThatEndAtOnce(
   ]
 }
 
-async function stepsInFlight(
-  engine: Engine<readonly [typeof noop, typeof tenSteps]>,
-  raw: RawSqlite,
-): Promise<Figure[]> {
+async function stepsInFlight(engine: Benched, raw: RawSqlite): Promise<Figure[]> {
   const ratios: number[] = []
   let last = { perSecond: 0, loopDelayP99Ms: 0 }
   let baseline = 0
@@ -96,7 +94,7 @@ async function stepsInFlight(
   ]
 }
 
-async function oneAlone(engine: Engine<readonly [typeof noop, typeof tenSteps]>, raw: RawSqlite): Promise<Figure> {
+async function oneAlone(engine: Benched, raw: RawSqlite): Promise<Figure> {
   const ratios: number[] = []
   let alone = 0
   let baseline = 0
@@ -114,10 +112,7 @@ async function oneAlone(engine: Engine<readonly [typeof noop, typeof tenSteps]>,
   )
 }
 
-async function commitsPerRun(
-  engine: Engine<readonly [typeof noop, typeof tenSteps]>,
-  commits: Counting,
-): Promise<Figure[]> {
+async function commitsPerRun(engine: Benched, commits: Counting): Promise<Figure[]> {
   const count = async (callers: number, total: number): Promise<string> => {
     const before = commits.count()
     await closedLoop(callers, total, async (n) => (await engine.start(tenSteps, n)).result())
