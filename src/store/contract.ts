@@ -69,7 +69,10 @@ export interface AcceptedRun {
   readonly status: RunStatus
 }
 
-/** Appends to a run's history. An entry already there at its `seq`, under this token, is a resend and applied. */
+/**
+ * Appends to a run's history. An entry that is there already at its `seq` is a resend and applied; one that is there
+ * as another is refused, by a rejection: a recorded outcome never changes, and none is lost in silence.
+ */
 export interface CheckpointCommand {
   readonly type: 'checkpoint'
   readonly runId: string

@@ -243,11 +243,16 @@ export class Script {
     return newRun(id, { definition, queue, timeoutMs, maxRecoveries, claim, input: `${input}`, inputHash: `#${input}` })
   }
 
-  /** Follows the history; one time in two, the first entry is one that is there already. */
+  /** Follows the history; one time in two, the first entry is sent again. */
   async #entries(id: string, failed: readonly boolean[]): Promise<readonly NewCheckpoint[]> {
-    const length = (await this.#reference.histories([id])).get(id)?.length ?? 0
-    const from = Math.max(0, length - (this.#names % 2))
-    return failed.map((failure, n) => outcome(from + n, { failed: failure, value: `"${this.#name('value')}"` }))
+    const history = (await this.#reference.histories([id])).get(id) ?? []
+    const last = this.#names % 2 === 0 ? undefined : history.at(-1)
+    const fresh = failed.map((failure, n) =>
+      outcome(history.length + n, { failed: failure, value: `"${this.#name('value')}"` }),
+    )
+    if (last === undefined) return fresh
+    const { recordedAt: _, ...again } = last
+    return [again, ...fresh]
   }
 
   #claim(drawn: Extract<Operation, { readonly type: 'claim' }>): Call {

@@ -19,7 +19,7 @@ import type {
   RequeueOutcome,
   SettleCommand,
 } from '../contract.ts'
-import type { Ending, RunRecord } from '../records.ts'
+import type { Ending, NewCheckpoint, RunRecord } from '../records.ts'
 import * as transitions from '../transitions.ts'
 import type { Tables } from './tables.ts'
 
@@ -54,12 +54,21 @@ function check(tables: Tables, command: Command): void {
   if (command.type === 'checkpoint' || command.type === 'settle') {
     const run = tables.runs.get(command.runId)
     if (run === undefined || !transitions.holds(run, command.token)) return
-    let next = tables.historyLength(run.id)
-    for (const { seq } of command.entries) {
+    const history = tables.history(run.id)
+    let next = history.length
+    for (const entry of command.entries) {
+      const { seq } = entry
       invariant(seq <= next, `run ${run.id}: entry ${seq} would leave a gap in its history, which ends before ${next}`)
       next = Math.max(next, seq + 1)
+      const recorded = history[seq]
+      invariant(recorded === undefined || same(recorded, entry), `entry ${seq} was recorded before, as another one`)
     }
   }
+}
+
+function same(recorded: NewCheckpoint, entry: NewCheckpoint): boolean {
+  const { position, verb, name, value } = recorded
+  return position === entry.position && verb === entry.verb && name === entry.name && value === entry.value
 }
 
 function enqueue(tables: Tables, command: EnqueueCommand, now: EpochMs): EnqueueOutcome {

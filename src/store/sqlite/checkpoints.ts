@@ -52,8 +52,33 @@ function append(
     invariant(entry.seq <= next, `entry ${entry.seq} would leave a gap in a history that ends before ${next}`)
     next = Math.max(next, entry.seq + 1)
     const { seq, type, position, verb, name, failed, value, calls, delivered, notes, attempts } = entry
-    insert.run(run, seq, type, position, verb, name, failed ? 1 : 0, value, calls, delivered, notes, now, attempts)
+    const flagged = failed ? 1 : 0
+    const { changes } = insert.run(
+      run,
+      seq,
+      type,
+      position,
+      verb,
+      name,
+      flagged,
+      value,
+      calls,
+      delivered,
+      notes,
+      now,
+      attempts,
+    )
+    if (Number(changes) === 0) checkResend(database, run, entry)
   }
+}
+
+const RECORDED_ENTRY = 'select position, verb, name, value from perdure_checkpoints where run = ? and seq = ?'
+
+/** To pass over an entry that says something else than the recorded one would be to lose it in silence. */
+function checkResend(database: Database, run: number, { seq, position, verb, name, value }: NewCheckpoint): void {
+  const recorded = database.prepare(RECORDED_ENTRY).get(run, seq) ?? []
+  const same = [position, verb, name, value].every((column, index) => column === recorded[index])
+  invariant(same, `entry ${seq} was recorded before, as another one`)
 }
 
 export const FIRST_FAILURE = `
