@@ -10,6 +10,7 @@ import type {
   RunRecord,
   RunStatus,
 } from '../store/records.ts'
+import { RUN_STATUSES } from '../store/records.ts'
 import { checkRunId } from './names.ts'
 
 /** A run as it is now. */
@@ -97,16 +98,6 @@ export interface Runs {
   attempts(id: string): Promise<readonly Attempt[]>
 }
 
-const STATUSES: readonly RunStatus[] = [
-  'ENQUEUED',
-  'DELAYED',
-  'PENDING',
-  'WAITING',
-  'SUCCESS',
-  'ERROR',
-  'CANCELLED',
-  'DEAD',
-]
 const LONGEST_PAGE = 1_000
 
 export function runsOf(hub: () => Promise<Hub>, codec: Codec): Runs {
@@ -159,7 +150,7 @@ function listRequest(
   checkOptions('runs.list', options, ['status', 'definition', 'limit', 'cursor'])
   const { status, definition, limit = 100, cursor } = options
   const statuses = status === undefined || Array.isArray(status) ? status : [status]
-  for (const each of statuses ?? []) choiceOption('runs.list.status', each, STATUSES)
+  for (const each of statuses ?? []) choiceOption('runs.list.status', each, RUN_STATUSES)
   integerOption('runs.list.limit', limit, 0)
   if (definition !== undefined) textOption('runs.list.definition', definition)
   if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) return undefined

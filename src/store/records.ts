@@ -1,5 +1,7 @@
 /** What a store keeps, as plain data. Every store reads and writes exactly these shapes. */
 import type { EpochMs } from '../core/clock.ts'
+import type { EncodedValue } from '../core/codec.ts'
+import type { FailureKind } from '../core/errors.ts'
 
 /**
  * ENQUEUED: claimable. DELAYED: claimable once due. PENDING: claimed, under a lease. WAITING: suspended until
@@ -9,25 +11,22 @@ import type { EpochMs } from '../core/clock.ts'
 export type RunStatus = 'ENQUEUED' | 'DELAYED' | 'PENDING' | 'WAITING' | TerminalStatus
 export type TerminalStatus = 'SUCCESS' | 'ERROR' | 'CANCELLED' | 'DEAD'
 
-export const TERMINAL_STATUSES: readonly TerminalStatus[] = ['SUCCESS', 'ERROR', 'CANCELLED', 'DEAD']
+export const RUN_STATUSES: readonly RunStatus[] = [
+  'ENQUEUED',
+  'DELAYED',
+  'PENDING',
+  'WAITING',
+  'SUCCESS',
+  'ERROR',
+  'CANCELLED',
+  'DEAD',
+]
 
 export function isTerminal(status: RunStatus): status is TerminalStatus {
   return status === 'SUCCESS' || status === 'ERROR' || status === 'CANCELLED' || status === 'DEAD'
 }
 
-/** Why a run or an attempt failed; `cancelled` and `timeout` are also why a run was cancelled. */
-export type FailureKind =
-  | 'error'
-  | 'transient'
-  | 'permanent'
-  | 'timeout'
-  | 'crashed'
-  | 'cancelled'
-  | 'nondeterminism'
-  | 'serialization'
-
-/** Text made by the codec (core/codec.ts): plain JSON, or JSON in the codec's envelope. */
-export type EncodedValue = string
+export type { EncodedValue, FailureKind }
 
 export interface Failure {
   readonly kind: FailureKind

@@ -5,7 +5,7 @@
  * A store applies a transition under the fence; it decides nothing by itself.
  */
 import type { EpochMs } from '../core/clock.ts'
-import type { Settlement } from './contract.ts'
+import type { NewRun, Settlement } from './contract.ts'
 import type { AttemptOutcome, AttemptRecord, Ending, Failure, RunRecord } from './records.ts'
 import { isTerminal } from './records.ts'
 
@@ -34,6 +34,31 @@ export function settledBy(run: RunRecord, token: string): boolean {
 /** A lease covers the instants before its end. */
 export function expired(run: RunRecord, now: EpochMs): boolean {
   return run.status === 'PENDING' && run.leaseUntil !== null && run.leaseUntil <= now
+}
+
+/** The row of a run that is accepted; ENQUEUED, or claimed at once if it is a direct start. The store gives `seq`. */
+export function accept(start: NewRun, seq: number, startId: string, now: EpochMs): RunRecord {
+  const { id, definition, kind, queue, inputHash, maxRecoveries, timeoutMs } = start
+  const run: RunRecord = {
+    ...{ seq, id, definition, kind, queue, inputHash, maxRecoveries, timeoutMs, startId },
+    status: 'ENQUEUED',
+    dueAt: null,
+    token: null,
+    owner: null,
+    leaseUntil: null,
+    epoch: 0,
+    deliveries: 0,
+    attempt: 0,
+    crashes: 0,
+    deadlineAt: null,
+    cancelRequested: false,
+    createdAt: now,
+    startedAt: null,
+    endedAt: null,
+    failureKind: null,
+    operationId: null,
+  }
+  return start.claim === null ? run : claim(run, start.claim, now).run
 }
 
 export function claim(

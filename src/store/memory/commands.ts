@@ -91,38 +91,11 @@ function enqueue(tables: Tables, command: EnqueueCommand, now: EpochMs): Enqueue
   return { type: 'accepted', runs }
 }
 
-function accept(tables: Tables, run: NewRun, startId: string, now: EpochMs): RunRecord {
-  const row: RunRecord = {
-    seq: tables.runs.nextSeq(),
-    id: run.id,
-    definition: run.definition,
-    kind: run.kind,
-    queue: run.queue,
-    status: 'ENQUEUED',
-    inputHash: run.inputHash,
-    dueAt: null,
-    token: null,
-    owner: null,
-    leaseUntil: null,
-    epoch: 0,
-    deliveries: 0,
-    attempt: 0,
-    crashes: 0,
-    maxRecoveries: run.maxRecoveries,
-    timeoutMs: run.timeoutMs,
-    deadlineAt: null,
-    cancelRequested: false,
-    createdAt: now,
-    startedAt: null,
-    endedAt: null,
-    failureKind: null,
-    startId,
-    operationId: null,
-  }
-  tables.inputs.set(run.id, run.input)
-  if (run.claim !== null) return tables.apply(transitions.claim(row, run.claim, now))
-  tables.runs.put(row)
-  return row
+function accept(tables: Tables, start: NewRun, startId: string, now: EpochMs): RunRecord {
+  const run = transitions.accept(start, tables.runs.nextSeq(), startId, now)
+  tables.inputs.set(run.id, start.input)
+  tables.runs.put(run)
+  return run
 }
 
 function checkpoint(tables: Tables, command: CheckpointCommand, now: EpochMs): FencedOutcome {

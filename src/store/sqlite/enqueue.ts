@@ -7,6 +7,9 @@ import * as transitions from '../transitions.ts'
 import type { Database } from './database.ts'
 import { findRun, insertRun } from './runs.ts'
 
+/** The row gives it when it is inserted. */
+const NO_SEQ_YET = 0
+
 export function enqueue(database: Database, command: EnqueueCommand, now: EpochMs): EnqueueOutcome {
   const mismatch = command.runs.length === 1 ? undefined : findMismatch(database, command.runs)
   if (mismatch !== undefined) return mismatch
@@ -48,32 +51,5 @@ function freshRow(run: NewRun, startId: string, now: EpochMs): RunRecord {
   // SQLite would store NaN as null.
   invariant(Number.isSafeInteger(run.maxRecoveries), `run ${run.id}: maxRecoveries is no whole number`)
   invariant(run.timeoutMs === null || Number.isFinite(run.timeoutMs), `run ${run.id}: timeoutMs is no number`)
-  const row: RunRecord = {
-    seq: 0,
-    id: run.id,
-    definition: run.definition,
-    kind: run.kind,
-    queue: run.queue,
-    status: 'ENQUEUED',
-    inputHash: run.inputHash,
-    dueAt: null,
-    token: null,
-    owner: null,
-    leaseUntil: null,
-    epoch: 0,
-    deliveries: 0,
-    attempt: 0,
-    crashes: 0,
-    maxRecoveries: run.maxRecoveries,
-    timeoutMs: run.timeoutMs,
-    deadlineAt: null,
-    cancelRequested: false,
-    createdAt: now,
-    startedAt: null,
-    endedAt: null,
-    failureKind: null,
-    startId,
-    operationId: null,
-  }
-  return run.claim === null ? row : transitions.claim(row, run.claim, now).run
+  return transitions.accept(run, NO_SEQ_YET, startId, now)
 }

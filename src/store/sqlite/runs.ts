@@ -2,24 +2,14 @@
 import { invariant } from '../../core/invariant.ts'
 import type { ListRequest } from '../contract.ts'
 import type { EncodedValue, Ending, RunRecord, RunStatus } from '../records.ts'
-import { isTerminal } from '../records.ts'
+import { isTerminal, RUN_STATUSES } from '../records.ts'
 import type { Transition } from '../transitions.ts'
 import { appendAttempts } from './attempts.ts'
 import { failureKind, failureKindOrNull, flag, number, numberOrNull, text, textOrNull, word } from './columns.ts'
 import type { Database } from './database.ts'
 import type { Row } from './driver.ts'
 
-const STATUSES: readonly RunStatus[] = [
-  'ENQUEUED',
-  'DELAYED',
-  'PENDING',
-  'WAITING',
-  'SUCCESS',
-  'ERROR',
-  'CANCELLED',
-  'DEAD',
-]
-export const toStatus = word<RunStatus>(STATUSES)
+export const toStatus = word<RunStatus>(RUN_STATUSES)
 const toKind = word(['workflow', 'job', 'stepRunner'] as const)
 
 /** In the order that `toRun` reads. */
