@@ -4,8 +4,8 @@ import type { Clock } from '../core/clock.ts'
 import { type Codec, createCodec, type ErrorClass } from '../core/codec.ts'
 import { type Duration, toMs } from '../core/duration.ts'
 import { ConfigurationError, DuplicateDefinitionError } from '../core/errors.ts'
-import { checkFunction, checkOptions, integerOption } from '../core/options.ts'
-import { LOG_LEVELS, type Logger, quietConsole } from '../observe/log.ts'
+import { checkClock, checkFunction, checkOptions, integerOption } from '../core/options.ts'
+import { harmless, LOG_LEVELS, type Logger, quietConsole } from '../observe/log.ts'
 import type { Store } from '../store/contract.ts'
 import { type AnyDefinition, type Behaviour, behaviourOf, type StateOf } from './definition.ts'
 import { checkName } from './names.ts'
@@ -32,7 +32,10 @@ interface BaseOptions<Ds extends readonly AnyDefinition[]> {
   readonly executorId?: string
   /** Sets the clock of a store that nobody has opened yet. Default: the store's own. */
   readonly clock?: Clock
-  /** Where warnings and errors go, and what `ctx.log` writes to. Default: warnings and errors to the console. */
+  /**
+   * Where warnings and errors go, and what `ctx.log` writes to; what it throws is ignored. Default: warnings and errors
+   * to the console.
+   */
   readonly logger?: Logger
   /** How many runs this engine has in hand at most; more wait in the store. Sleeping runs don't count. Default 1,000. */
   readonly maxConcurrent?: number
@@ -78,9 +81,13 @@ export function checkEngine(options: GivenOptions): CheckedEngine {
   const { maxConcurrent = 1_000, maxBlocked = '5m' } = options
   integerOption('Engine.maxConcurrent', maxConcurrent, 1)
   const maxBlockedMs = toMs(maxBlocked, 'Engine.maxBlocked')
-  if (clock !== undefined) setClock(store, clock)
+  if (clock !== undefined) {
+    checkClock('Engine.clock', clock)
+    store.setClock(clock)
+  }
   return {
-    ...{ store, behaviours, state, codec, logger, maxConcurrent, maxBlockedMs },
+    ...{ store, behaviours, state, codec, maxConcurrent, maxBlockedMs },
+    logger: harmless(logger),
     executorId: executorId ?? hostname(),
   }
 }
@@ -106,17 +113,6 @@ function checkErrors(errors: unknown): void {
     problem: 'it takes a list of classes',
     allowed: '[MyError, ...]',
   })
-}
-
-function setClock(store: Store, clock: unknown): void {
-  if (!isClock(clock)) {
-    throw new ConfigurationError({ option: 'Engine.clock', problem: 'it is no clock', allowed: 'a MockClock' })
-  }
-  store.setClock(clock)
-}
-
-function isClock(clock: unknown): clock is Clock {
-  return typeof clock === 'object' && clock !== null && ['now', 'at', 'join'].every((method) => method in clock)
 }
 
 function checkDefinitions(definitions: unknown): CheckedEngine['behaviours'] {

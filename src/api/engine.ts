@@ -1,4 +1,5 @@
 /** The Engine: starts runs, runs them, and answers for them. */
+/// <reference lib="esnext.disposable" preserve="true" />
 import { type Duration, toMs } from '../core/duration.ts'
 import type { EngineEvent } from '../core/engine-events.ts'
 import { EngineShutdownError } from '../core/errors.ts'
@@ -54,7 +55,7 @@ export class Engine<const Ds extends readonly AnyDefinition[] = readonly AnyDefi
     this.#checked = checkEngine(options)
     const { store, codec, executorId, maxConcurrent, maxBlockedMs } = this.#checked
     this.#hub = Hub.of(store)
-    const onEvent = (event: EngineEvent): void => this.#log(event)
+    const onEvent = (event: EngineEvent): void => logEvent(this.#checked.logger, event)
     this.#stopLogging = this.#hub.events.on(onEvent)
     this.#ids = timeOrderedIds(store.clock, this.#hub.random)
     this.#worker = new Worker({
@@ -169,8 +170,8 @@ export class Engine<const Ds extends readonly AnyDefinition[] = readonly AnyDefi
 
   /**
    * Stops: claims nothing more, waits up to `timeout` of real time (default 30 s) for what runs, hands the rest back
-   * (no attempt is spent; others claim it at once) and closes the store unless others use it. Nothing is left then: no
-   * timer, socket or thread. Idempotent; the engine can't be launched again.
+   * (no attempt is spent; others claim it at once) and closes the store unless others use it. A store that does not
+   * answer is waited for 10 s longer, and no more. Nothing is left then: no timer, socket or thread. Idempotent; the engine can't be launched again.
    */
   async shutdown(options: { readonly timeout?: Duration } = {}): Promise<void> {
     checkOptions('shutdown', options, ['timeout'])
@@ -212,15 +213,6 @@ export class Engine<const Ds extends readonly AnyDefinition[] = readonly AnyDefi
 
   #assertRunning(): void {
     if (this.#stopped !== undefined) throw new EngineShutdownError({})
-  }
-
-  /** A logger that throws stops no delivery. */
-  #log(event: EngineEvent): void {
-    try {
-      logEvent(this.#checked.logger, event)
-    } catch {
-      // There is nobody left to tell.
-    }
   }
 
   #handlers(): ReadonlyMap<string, Handler> {

@@ -77,7 +77,7 @@ export interface ListOptions {
   readonly definition?: string
   /** At most this many; a page never has more than 1,000. Default 100. */
   readonly limit?: number
-  /** The `cursor` of the page before. */
+  /** The `cursor` of the page before; one that is none of ours gives an empty page. */
   readonly cursor?: string
 }
 
@@ -90,7 +90,7 @@ export interface RunPage {
 export interface Runs {
   /** undefined if there is no such run. */
   get(id: string): Promise<RunDetails | undefined>
-  /** @throws ConfigurationError for an unknown status, or a limit that is no whole number of at least 0. */
+  /** @throws ConfigurationError for an unknown status, a limit that is no whole number of at least 0, or no text as cursor. */
   list(options?: ListOptions): Promise<RunPage>
   /** Recorded durable calls in the order of their outcomes, then sleeps that go on. Empty for an unknown run. */
   steps(id: string): Promise<readonly StepRecord[]>
@@ -153,6 +153,7 @@ function listRequest(
   for (const each of statuses ?? []) choiceOption('runs.list.status', each, RUN_STATUSES)
   integerOption('runs.list.limit', limit, 0)
   if (definition !== undefined) textOption('runs.list.definition', definition)
+  if (cursor !== undefined && typeof cursor !== 'string') textOption('runs.list.cursor', cursor)
   if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) return undefined
   const beforeSeq = cursor === undefined ? undefined : Number(cursor)
   return {

@@ -6,7 +6,8 @@ export type EngineEvent =
   | { readonly type: 'run.suspended'; readonly runId: string; readonly definition: string; readonly wakeAt: EpochMs }
   | { readonly type: 'run.ended'; readonly runId: string; readonly definition: string; readonly status: string }
   | { readonly type: 'run.released'; readonly runId: string; readonly definition: string }
-  | { readonly type: 'run.reclaimed'; readonly runId: string; readonly status: string; readonly owner: string | null }
+  /** One for a batch of claims that were taken away: a dead process may have held tens of thousands. */
+  | { readonly type: 'runs.reclaimed'; readonly count: number; readonly dead: number; readonly from: readonly string[] }
   /** Another holds the run now: this process stopped working on it and has written nothing since. */
   | { readonly type: 'claim.lost'; readonly runId: string; readonly definition: string }
   /** A delivery was given up with its claim kept; it is taken over when the lease ends. */

@@ -109,9 +109,12 @@ export const ERROR_TABLE: { readonly [Code in ErrorCode]: ErrorEntry<ErrorFields
     name: 'UnknownDefinitionError',
     retryable: false,
     message: ({ definition, known }) =>
-      `No definition is named ${shown(definition)}. ` +
-      `${known.length === 0 ? 'None is registered' : `Registered: ${known.join(', ')}`}. ` +
-      `Add it to the 'definitions' of the engine, or correct the name.`,
+      known.includes(definition)
+        ? `The definition given is not the one that the engine has under the name ${shown(definition)}. Give the very ` +
+          `object that is in its 'definitions' (was a module loaded twice?), or start it by its name.`
+        : `No definition is named ${shown(definition)}. ` +
+          `${known.length === 0 ? 'None is registered' : `Registered: ${known.join(', ')}`}. ` +
+          `Add it to the 'definitions' of the engine, or correct the name.`,
   },
   DUPLICATE_DEFINITION: {
     name: 'DuplicateDefinitionError',
@@ -141,7 +144,7 @@ export const ERROR_TABLE: { readonly [Code in ErrorCode]: ErrorEntry<ErrorFields
     retryable: false,
     message: ({ runId, kind, attempts, reason }) =>
       `Run ${runId} failed (${kind}) after ${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}` +
-      `${reason === undefined || reason === '' ? '' : `: ${reason}`}. ` +
+      `${reason === undefined || reason === '' ? '' : `: ${reason.replace(/\.$/, '')}`}. ` +
       `The error it failed with, if there is one, is this error's cause; once that is mended, requeue the run.`,
   },
   RUN_CANCELLED: {
@@ -197,8 +200,8 @@ export const ERROR_TABLE: { readonly [Code in ErrorCode]: ErrorEntry<ErrorFields
     name: 'StoreUnavailableError',
     retryable: true,
     message: ({ store, problem }) =>
-      `The store ${store} can't be reached now: ${problem}. Try again later; check that the database is up and not ` +
-      `locked by another program.`,
+      `The store ${store} can't be reached now: ${problem}. Try again later; check that the database is up, not locked ` +
+      `by another program, and may be written.`,
   },
   STORE_CORRUPT: {
     name: 'StoreCorruptError',

@@ -2,6 +2,7 @@
  * Checks of options at the public edge. Each throws a ConfigurationError that names the option and says what is
  * allowed; a misspelt option is answered with the one that was probably meant.
  */
+import type { Clock } from './clock.ts'
 import { ConfigurationError } from './errors.ts'
 
 /** Refuses what is not a plain object, and options that don't exist. `what` is the call or object they are for. */
@@ -62,6 +63,12 @@ export function checkFunction(option: string, value: unknown): void {
   if (typeof value !== 'function') throw wrong(option, value, 'a function')
 }
 
+/** Refuses what is no clock of this library. */
+export function checkClock(option: string, value: unknown): asserts value is Clock {
+  if (isClock(value)) return
+  throw new ConfigurationError({ option, problem: 'it is no clock', allowed: 'a MockClock' })
+}
+
 /** The candidate that `text` is probably a misspelling of, if one is near enough. */
 export function nearest(text: string, candidates: readonly string[]): string | undefined {
   let best: string | undefined
@@ -78,6 +85,10 @@ export function nearest(text: string, candidates: readonly string[]): string | u
 
 function wrong(option: string, value: unknown, allowed: string): ConfigurationError {
   return new ConfigurationError({ option, problem: `${described(value)} is not allowed`, allowed })
+}
+
+function isClock(value: unknown): value is Clock {
+  return typeof value === 'object' && value !== null && ['now', 'at', 'join'].every((method) => method in value)
 }
 
 function isPlainObject(value: unknown): value is object {

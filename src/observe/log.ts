@@ -21,6 +21,22 @@ export const quietConsole: Logger = {
 
 export const silent: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 
+/** The logger as an engine uses it: one that throws, or whose promise rejects, fails no run and ends no process. */
+export function harmless(logger: Logger): Logger {
+  const guard =
+    (level: (typeof LOG_LEVELS)[number]): Logger['info'] =>
+    (...line) => {
+      try {
+        // Typed as returning nothing, which an async function is assignable to.
+        const written: unknown = logger[level](...line)
+        if (written instanceof Promise) written.catch(() => {})
+      } catch {
+        // There is nobody left to tell.
+      }
+    }
+  return { debug: guard('debug'), info: guard('info'), warn: guard('warn'), error: guard('error') }
+}
+
 /** Writes an event to the log, at the level it deserves. */
 export function logEvent(logger: Logger, event: EngineEvent): void {
   const { type, ...fields } = event
@@ -32,10 +48,12 @@ export function logEvent(logger: Logger, event: EngineEvent): void {
       break
     case 'claim.lost':
     case 'call.dropped':
-    case 'outcome.discarded':
-    case 'run.reclaimed':
+    case 'runs.reclaimed':
     case 'store.recovered':
       logger.warn(MESSAGES[type], fields)
+      break
+    case 'outcome.discarded':
+      logger.info(MESSAGES[type], fields)
       break
     default:
       logger.debug(MESSAGES[type], fields)
@@ -47,7 +65,7 @@ const MESSAGES: Readonly<Record<EngineEvent['type'], string>> = {
   'run.suspended': 'run suspended until its timer',
   'run.ended': 'run ended',
   'run.released': 'run handed back',
-  'run.reclaimed': 'the claim of a dead process, or one whose lease had ended, was taken over',
+  'runs.reclaimed': 'claims of dead processes, or whose lease had ended, were taken over',
   'claim.lost': 'claim lost: another process has the run now; nothing more was written for it here',
   'delivery.abandoned': 'delivery given up; the run is taken over when its lease ends',
   'call.dropped': 'a durable call was made after its pass was over and never settles: await ctx calls only',

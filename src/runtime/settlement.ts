@@ -1,6 +1,6 @@
 /** How the end of a pass settles its run. */
 import type { Codec } from '../core/codec.ts'
-import { PerdureError, RunCancelledError } from '../core/errors.ts'
+import { PerdureError, RunCancelledError, SerializationError } from '../core/errors.ts'
 import type { Settlement } from '../store/contract.ts'
 import type { Failure, FailureKind } from '../store/records.ts'
 import type { PassEnd } from './replay/pass.ts'
@@ -34,13 +34,18 @@ export function settlementOf(
     case 'diverged':
       return { type: 'dead', failure: failureOf('nondeterminism', end.error, codec) }
     case 'failed':
-      // A record that the database itself refuses would be refused again, after the step had run again.
-      return PerdureError.is(end.error)
-        ? undefined
-        : { type: 'dead', failure: failureOf('serialization', end.error, codec) }
+      return isTrouble(end.error) ? undefined : { type: 'dead', failure: failureOf('serialization', end.error, codec) }
     case 'aborted':
       return abort === undefined ? undefined : settlementOfAbort(abort)
   }
+}
+
+/**
+ * Trouble with the store is no outcome. A record that the database itself refuses, or one that can't be read back, would
+ * fare the same after the step had run again.
+ */
+function isTrouble(error: unknown): boolean {
+  return PerdureError.is(error) && !SerializationError.is(error)
 }
 
 export function failureOf(kind: FailureKind, error: unknown, codec: Codec): Failure {

@@ -12,9 +12,13 @@ export function encodeError(codec: Codec, error: unknown): EncodedValue {
 
 function bare(error: unknown): Error {
   const plain = new Error(describeThrown(error))
-  if (error instanceof Error) {
-    plain.name = String(error.name)
-    if (error.stack !== undefined) plain.stack = error.stack
+  try {
+    if (error instanceof Error) {
+      plain.name = String(error.name)
+      if (error.stack !== undefined) plain.stack = error.stack
+    }
+  } catch {
+    // It throws when it is looked at: what could be read will do.
   }
   return plain
 }

@@ -93,7 +93,9 @@ export class Worker {
       self: this.#identity,
       beforeRound: () => this.#keeper.renewOverdue(),
       onReclaimed: (runs) => {
-        for (const { id, status, owner } of runs) onEvent({ type: 'run.reclaimed', runId: id, status, owner })
+        const from = [...new Set(runs.map(({ owner }) => owner ?? 'unknown'))]
+        const dead = runs.filter(({ status }) => status === 'DEAD').length
+        onEvent({ type: 'runs.reclaimed', count: runs.length, dead, from })
       },
     })
   }

@@ -68,6 +68,9 @@ describe('messages', () => {
     expect(new RunFailedError({ runId: 'r', kind: 'crashed', attempts: 1 }).message).toMatch(
       /\(crashed\) after 1 attempt\./,
     )
+    expect(new RunFailedError({ runId: 'r', kind: 'error', attempts: 1, reason: 'It broke.' }).message).toMatch(
+      /: It broke\. The/,
+    )
     expect(new UnknownDefinitionError({ name: 'x', known: [] }).message).toMatch(/None is registered/)
     expect(new MissingDriverError({ store: 's', drivers: ['a', 'b'] }).message).toMatch(/npm install a \(or: b\)\.$/)
     const nowhere = { runId: 'r', position: 0, recorded: 'nothing', called: "step 'a'", site: '' }

@@ -57,8 +57,14 @@ try {
 }
 `
 
-function typeCheck(moduleOptions: readonly string[], files: readonly string[], emit: boolean): ReturnType<typeof tool> {
-  const types = ['--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')]
+const NODE_TYPES = ['--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')]
+
+function typeCheck(
+  moduleOptions: readonly string[],
+  files: readonly string[],
+  emit: boolean,
+  types: readonly string[] = NODE_TYPES,
+): ReturnType<typeof tool> {
   const strict = ['--strict', '--exactOptionalPropertyTypes', '--target', 'es2022', '--skipLibCheck', 'false']
   const output = emit ? ['--outDir', 'out', '--rootDir', '.'] : ['--noEmit']
   return tool('tsc', [...moduleOptions, ...types, ...strict, ...output, ...files], consumer)
@@ -112,6 +118,10 @@ describe('the package', () => {
 
   it('type-checks for bundlers', async () => {
     expectClean(await typeCheck(['--module', 'esnext', '--moduleResolution', 'bundler'], ['esm.ts'], false))
+  })
+
+  it('type-checks for a target without disposal, and without the types of Node', async () => {
+    expectClean(await typeCheck(['--module', 'nodenext'], ['esm.ts'], false, []))
   })
 
   it('lets nobody import what is not listed', () => {

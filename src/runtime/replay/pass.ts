@@ -22,6 +22,7 @@ import { Call, type CallRequest, callSite, describeCall } from './call.ts'
 import type { History } from './history.ts'
 import { Journal, type LiveEvent, type Store } from './journal.ts'
 import { Positions } from './positions.ts'
+import type { Running } from './running.ts'
 import { enclosingStep, insideBody, lineageHere, nextLineage } from './scope.ts'
 
 export interface PassOptions {
@@ -45,19 +46,14 @@ export type PassEnd =
   /** The store refused a record, or was closed. */
   | { readonly type: 'failed'; readonly error: unknown }
 
-/** Work of a call that goes on (a step's body, a pause between its attempts) and can be told to stop. */
-export interface Running {
-  /** A function of the user's, which may take any time. */
-  readonly isUserCode: boolean
-  abort(reason: unknown): void
-}
-
 /** A run whose next timer is further away than this is suspended. */
 const LONGEST_WAIT_IN_MEMORY_MS = 1_000
-/** How long a replay waits, in real time, for calls that come after an await that is not durable. */
-const PATIENCE_MS = 5_000
-/** So much of it for the very call of the record; after that, one of the same name from another chain will do. */
-const PATIENCE_FOR_LINEAGE_MS = 1_000
+// A replay waits 5 s of real time for calls that come after an await that is not durable, in spans: a loop that is
+// blocked for as long uses up one of them, and not what the await would have needed.
+const SPAN_MS = 250
+const PATIENCE_SPANS = 20
+/** So many of them for the very call of the record; after that, one of the same name from another chain will do. */
+const LINEAGE_SPANS = 4
 
 export class Pass {
   readonly runId: string
@@ -78,8 +74,10 @@ export class Pass {
   /** True while the body runs on what follows from the last event (or from its start). */
   #inTurn = false
   #afterTurn: (() => void)[] = []
-  /** A recorded call has been waited for so long that its name is enough. */
-  #lenient = false
+  /** Spans for which calls have been waited for since the last event. */
+  #waited = 0
+  /** Calls with a position when the body was moved last. */
+  #callsBefore = 0
   #poked = false
   #wake: (() => void) | undefined
   #end: PassEnd | undefined
@@ -240,6 +238,10 @@ export class Pass {
     return this.replaying ? this.#replay() : this.#live()
   }
 
+  get #lenient(): boolean {
+    return this.#waited >= LINEAGE_SPANS
+  }
+
   #replay(): PassEnd | undefined | Promise<PassEnd | undefined> {
     this.#unbegun.push(...this.#positions.admit(this.#lenient))
     if (!this.replaying) return undefined
@@ -247,8 +249,8 @@ export class Pass {
     if (call !== undefined) return this.#happensAgain(call)
     // A body that has ended calls nothing more. It may have ended a little earlier than it did, but not without a call.
     if (this.#bodyEnd !== undefined && !this.#positions.lacksCall) return this.#bodyEnd
-    if (this.#bodyEnd !== undefined || this.#positions.hopeless !== undefined) return this.#diverged()
-    return this.#untilCalled()
+    const inVain = !this.#positions.hasStrays && (this.#bodyEnd !== undefined || this.#positions.mismatch !== undefined)
+    return inVain ? this.#diverged() : this.#untilCalled()
   }
 
   /** The call of the next recorded event, if it is there and so are the calls that come before the event. */
@@ -263,8 +265,8 @@ export class Pass {
   #happensAgain(call: Call): undefined | Promise<undefined> {
     const { next } = this.#positions
     invariant(next !== undefined, 'a call of the next event is one of an event')
-    this.#lenient = false
     const again = (): void => {
+      this.#waited = 0
       this.#positions.happened()
       this.#journal.happensAgain(next)
     }
@@ -294,7 +296,11 @@ export class Pass {
     if (this.#end !== undefined || this.#aborted !== undefined) return
     tell()
     this.#positions.close(call.position)
-    call.settle(failed, this.codec.decode(value))
+    try {
+      call.settle(failed, this.codec.decode(value))
+    } catch (error) {
+      this.#end = { type: 'failed', error }
+    }
   }
 
   #beginCalls(): undefined | Promise<undefined> {
@@ -307,7 +313,9 @@ export class Pass {
 
   #begin(calls: readonly Call[]): undefined {
     if (this.over || this.#ended() !== undefined) return
-    for (const call of calls) call.begin(call)
+    // Sleeps that ended while nobody had the run end in the order of their instants, not of their positions.
+    const wakeAt = ({ position }: Call): EpochMs => this.history.timers.get(position) ?? Number.MAX_SAFE_INTEGER
+    for (const call of calls.toSorted((a, b) => wakeAt(a) - wakeAt(b))) call.begin(call)
   }
 
   /**
@@ -317,6 +325,8 @@ export class Pass {
   async #move(cause: () => void): Promise<undefined> {
     await this.scheduler.turn()
     this.#inTurn = true
+    this.#waited = 0
+    this.#callsBefore = this.#positions.count
     const drained = new Promise<void>((resolve) => this.scheduler.afterMicrotasks(resolve))
     cause()
     await drained
@@ -326,12 +336,15 @@ export class Pass {
     for (const resume of waiting) resume()
   }
 
-  #suspension(): PassEnd | undefined {
+  #suspension(): PassEnd | undefined | Promise<undefined> {
+    // A step's body that ignored its timeout may still run; its outcome is recorded, and nothing waits for it.
     const onlyTimers = this.#timers.size > 0 && this.#timers.size === this.#positions.open.size
-    if (!onlyTimers || this.#running.size > 0 || this.#journal.waiting > 0) return undefined
+    if (!onlyTimers || this.#journal.waiting > 0) return undefined
     let wakeAt = Number.POSITIVE_INFINITY
     for (const timer of this.#timers.values()) wakeAt = Math.min(wakeAt, timer.wakeAt)
     if (wakeAt - this.clock.now() <= LONGEST_WAIT_IN_MEMORY_MS) return undefined
+    // A body that has called nothing when it was moved may be at a short await that is not durable.
+    if (this.#positions.count === this.#callsBefore && this.#waited === 0) return this.#untilCalled()
     return { type: 'suspended', wakeAt, entries: this.#journal.unconfirmed() }
   }
 
@@ -342,12 +355,11 @@ export class Pass {
     })
   }
 
-  /** Waits for calls that the history has; the replay has diverged when none come. */
+  /** Waits for calls, those that the history has or any; a replay has diverged when none come. */
   async #untilCalled(): Promise<undefined> {
-    const patienceMs = this.#lenient ? PATIENCE_MS - PATIENCE_FOR_LINEAGE_MS : PATIENCE_FOR_LINEAGE_MS
-    const bound = this.scheduler.after(patienceMs, () => {
-      if (this.#lenient) this.#end ??= this.#diverged()
-      this.#lenient = true
+    const bound = this.scheduler.after(SPAN_MS, () => {
+      this.#waited += 1
+      if (this.#waited >= PATIENCE_SPANS) this.#end ??= this.#diverged()
       this.poke()
     })
     await this.#untilPoked()

@@ -118,8 +118,16 @@ export class Positions {
     return call
   }
 
-  /** A held call that the history has nowhere, made where the history has another: waiting brings no remedy. */
-  get hopeless(): Call | undefined {
+  /**
+   * True if the history has strays: the body awaits what is not durable, and what is missing may yet come, also after
+   * a body's end.
+   */
+  get hasStrays(): boolean {
+    return this.#arrivals.length > 0
+  }
+
+  /** A held call that the history has nowhere, made where the history has another. */
+  get mismatch(): Call | undefined {
     if (!this.#history.byPosition.has(this.count)) return undefined
     return this.#held.find((call) => call.mismatched && !this.#isAhead(call))
   }
@@ -131,7 +139,7 @@ export class Positions {
 
   /** The error of a replay that will not go on: `call`, or none at all, came where the history has another. */
   divergence(): NonDeterminismError {
-    const call = this.hopeless ?? this.#held[0]
+    const call = this.mismatch ?? this.#held[0]
     const { next } = this
     const position = this.#firstUncalled() ?? this.count
     const recorded = this.#history.byPosition.get(position) ?? (next?.type === 'arrival' ? next.call : undefined)

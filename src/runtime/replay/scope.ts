@@ -42,17 +42,33 @@ export function lineageHere(owner: symbol): number {
   return here?.type === 'body' && here.owner === owner ? here.lineage : ROOT_LINEAGE
 }
 
+/**
+ * The scope of the latest call, while the code that made it has not yet reached an await. A call made in it begins a
+ * chain beside that of the latest call, where one made in it later follows the latest call: a chain's first call and
+ * its neighbour's second would else be of one lineage.
+ */
+let latest: Scope | undefined
+const settled = Promise.resolve()
+
+function forgetLatest(): void {
+  latest = undefined
+}
+
 /** The lineage of a call that is made here and now; calls that follow it in this chain descend from it. */
 export function nextLineage(owner: symbol, verb: string, name: string): number {
-  const lineage = lineageOf(lineageHere(owner), verb, name)
-  scope.enterWith({ type: 'body', owner, lineage })
+  const relation = latest !== undefined && scope.getStore() === latest ? 'beside' : 'after'
+  const lineage = lineageOf(lineageHere(owner), relation, verb, name)
+  const entered: Scope = { type: 'body', owner, lineage }
+  scope.enterWith(entered)
+  if (latest === undefined) void settled.then(forgetLatest)
+  latest = entered
   return lineage
 }
 
-/** 32 bits (FNV-1a) of all calls from the root of the chain to this one. */
-export function lineageOf(parent: number, verb: string, name: string): number {
+/** 32 bits (FNV-1a) of all calls from the root of the chain to this one, and of how each relates to the one before. */
+export function lineageOf(parent: number, relation: 'beside' | 'after', verb: string, name: string): number {
   let hash = 0x811c9dc5
-  for (const text of [String(parent), verb, name]) {
+  for (const text of [String(parent), relation, verb, name]) {
     for (let index = 0; index < text.length; index += 1) {
       hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
     }

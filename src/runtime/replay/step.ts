@@ -10,7 +10,8 @@ import { SerializationError, StepTimeoutError } from '../../core/errors.ts'
 import type { EncodedValue } from '../../store/records.ts'
 import { encodeError } from '../thrown.ts'
 import type { Call } from './call.ts'
-import type { Pass, Running } from './pass.ts'
+import type { Pass } from './pass.ts'
+import type { Running } from './running.ts'
 import { insideStep } from './scope.ts'
 
 /** What a step's body is given. */

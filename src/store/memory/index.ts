@@ -8,6 +8,7 @@
 import type { Clock, EpochMs } from '../../core/clock.ts'
 import { realClock } from '../../core/clock.ts'
 import { ConfigurationError, StoreClosedError } from '../../core/errors.ts'
+import { checkClock, checkOptions } from '../../core/options.ts'
 import type {
   ClaimedRun,
   ClaimRequest,
@@ -33,6 +34,8 @@ export interface MemoryOptions {
 
 /** A store that keeps everything in this process. */
 export function memory(options: MemoryOptions = {}): Store {
+  checkOptions('memory', options, ['clock'])
+  if (options.clock !== undefined) checkClock('memory.clock', options.clock)
   return new MemoryStore(options.clock ?? realClock)
 }
 

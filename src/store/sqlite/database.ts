@@ -6,10 +6,11 @@
  * one; other processes are waited for asynchronously. An error rolls the whole transaction back.
  */
 import type { Clock } from '../../core/clock.ts'
+import { StoreUnavailableError } from '../../core/errors.ts'
 import { number, text, UnreadableValueError } from './columns.ts'
 import type { Connection, Driver, Statement } from './driver.ts'
 import { loadDriver } from './drivers/load.ts'
-import { inspectFile } from './file.ts'
+import { identityOf, inspectFile } from './file.ts'
 import { admit, migrate } from './migrate.ts'
 import { whileBusy } from './patience.ts'
 import { explained, isBusy, needsWriting } from './trouble.ts'
@@ -49,6 +50,7 @@ export class Database {
   readonly path: string
   readonly store: string
   readonly #connection: Connection
+  readonly #identity: string | undefined
   readonly #statements = new Map<string, Statement>()
 
   private constructor(driver: Driver, connection: Connection, { path, store, clock }: DatabaseLocation) {
@@ -57,6 +59,7 @@ export class Database {
     this.store = store
     this.clock = clock
     this.#connection = connection
+    this.#identity = identityOf(path)
   }
 
   /** Opens the file, creating it if need be, and brings its schema up to date. */
@@ -115,6 +118,7 @@ export class Database {
   }
 
   #transaction<T>(body: () => T): T {
+    this.#assertInPlace()
     this.prepare('begin immediate').run()
     try {
       const result = body()
@@ -124,6 +128,13 @@ export class Database {
       this.#rollback()
       throw error
     }
+  }
+
+  /** Into a file without a name SQLite would go on writing, and acknowledge what nobody can ever read. */
+  #assertInPlace(): void {
+    if (identityOf(this.path) === this.#identity) return
+    const problem = 'its file was moved, deleted or replaced while it was open; put it back, or restart the process'
+    throw new StoreUnavailableError({ store: this.store, problem })
   }
 
   #rollback(): void {

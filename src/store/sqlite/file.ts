@@ -1,14 +1,20 @@
-/** Looks at the file before SQLite does: opening it as a database could already change it. */
-import { closeSync, openSync, readSync, statSync } from 'node:fs'
+/**
+ * Looks at the file before SQLite does: opening it as a database could already change it.
+ *
+ * Never opens it itself. On POSIX systems whoever closes a file drops all locks that its process has on it, those of
+ * SQLite's other connections included: another process would then take itself for the last, and remove the log that
+ * this one still writes to.
+ */
+import { accessSync, constants, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { ConfigurationError, StoreCorruptError, StoreUnavailableError } from '../../core/errors.ts'
-import { isErrorWithCode } from './trouble.ts'
-
-const MAGIC = 'SQLite format 3\0'
-const HEADER_BYTES = 100
+import { ConfigurationError, StoreUnavailableError } from '../../core/errors.ts'
 
 /** Refuses paths that name no file. */
-export function checkPath(path: string): void {
+export function checkPath(path: unknown): asserts path is string {
+  if (typeof path !== 'string' || path.includes('\0')) {
+    const problem = typeof path === 'string' ? 'it contains a NUL' : 'it is not a text'
+    throw new ConfigurationError({ option: 'path', problem, allowed: "the path of a file, such as 'app.db'" })
+  }
   if (path === '' || path.includes(':memory:')) {
     throw new ConfigurationError({
       option: 'path',
@@ -25,33 +31,29 @@ export function checkPath(path: string): void {
   }
 }
 
-/** `new`: there is no file yet, or an empty one. Throws if the file is something else than a SQLite database. */
+/**
+ * `new`: there is no file yet, or an empty one. Throws if the file may not be read and written: SQLite opens one that
+ * is read-only without a word, and refuses the first commit.
+ */
 export function inspectFile(path: string, store: string): 'new' | 'database' {
-  const header = readHeader(path, store)
-  if (header.length === 0) return 'new'
-  if (header.length < HEADER_BYTES || header.toString('latin1', 0, MAGIC.length) !== MAGIC) {
-    throw new StoreCorruptError({ store, problem: 'the file is not a SQLite database' })
-  }
-  return 'database'
-}
-
-function readHeader(path: string, store: string): Buffer {
-  const header = Buffer.alloc(HEADER_BYTES)
   try {
-    const file = openSync(path, 'r')
-    try {
-      return header.subarray(0, readSync(file, header))
-    } finally {
-      closeSync(file)
+    const file = statSync(path, { throwIfNoEntry: false })
+    if (file !== undefined) {
+      accessSync(path, constants.R_OK | constants.W_OK)
+      return file.size === 0 ? 'new' : 'database'
     }
   } catch (error) {
-    if (isErrorWithCode(error) && error.code === 'ENOENT') {
-      checkDirectory(path)
-      return Buffer.alloc(0)
-    }
     const problem = error instanceof Error ? error.message : String(error)
     throw new StoreUnavailableError({ store, problem }, { cause: error })
   }
+  checkDirectory(path)
+  return 'new'
+}
+
+/** Which file is at the path; undefined if there is none. A file that is moved keeps its identity. */
+export function identityOf(path: string): string | undefined {
+  const file = statSync(path, { bigint: true, throwIfNoEntry: false })
+  return file === undefined ? undefined : `${file.dev}:${file.ino}`
 }
 
 function checkDirectory(path: string): void {

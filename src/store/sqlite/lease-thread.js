@@ -6,6 +6,7 @@
  * It waits for locks inside SQLite, which blocks nobody but itself. What it can't get over ends it, and the host is
  * told by the worker's own error.
  */
+import { statSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 
 /**
@@ -30,6 +31,8 @@ parentPort?.on('message', obey)
 
 async function connect() {
   const module = await import(driver)
+  // A driver would create a file that is gone.
+  statSync(path)
   /** @type {ThreadConnection} */
   const connection = new (driver === 'node:sqlite' ? module.DatabaseSync : module.default)(path)
   // No sync: a renewal that a power cut takes back is of a claim whose process it took as well.

@@ -1,4 +1,5 @@
 /** The store on one SQLite file: what the contract asks, each call as one read or one transaction. */
+import { resolve } from 'node:path'
 import type { Clock, EpochMs } from '../../core/clock.ts'
 import { ConfigurationError, StoreClosedError } from '../../core/errors.ts'
 import { realScheduler } from '../../core/scheduler.ts'
@@ -53,7 +54,8 @@ export class SqliteStore implements Store {
 
   constructor(path: string, clock: Clock) {
     this.name = `sqlite ${path}`
-    this.#path = path
+    // The file is opened later, and by more than one thread: a process that has changed its directory means the same.
+    this.#path = resolve(path)
     this.#clock = clock
   }
 

@@ -114,6 +114,8 @@ describe.each(KINDS)('bad input on $kind', ({ place }) => {
     }
     const named = await refusedEverywhere((engine) => engine.start(untyped('ehco'), untyped(1)))
     expect(named.message).toContain('Registered: echo')
+    const other = await refusedEverywhere((engine) => engine.start(untyped(twin), untyped(1)))
+    expect(other.message).toMatch(/not the one that the engine has under the name 'echo'/)
   })
 
   it('A-04 A-08 an input that cannot be stored, naming the path', async () => {
@@ -173,6 +175,8 @@ describe.each(KINDS)('bad input on $kind', ({ place }) => {
       { limit: Number.NaN },
       { status: 'RUNNING' },
       { definition: 5 },
+      { cursor: null },
+      { cursor: 5 },
     ]) {
       expect(await refusal(engine.runs.list(untyped(options)))).toBeInstanceOf(ConfigurationError)
     }
@@ -206,9 +210,16 @@ describe('bad options of an engine', () => {
     ['a clock that is none', { ...good, clock: 5 }],
     ['errors that are no array', { ...good, errors: Error }],
     ['errors that are no classes', { ...good, errors: [5] }],
+    ['a clock of another kind', { ...good, clock: Date }],
     ['a clock for a store in use', { ...good, clock: { kind: 'mock' } }],
   ])('%s', async (_what, options) => {
     expect(() => new Engine(untyped(options))).toThrow(ConfigurationError)
+  })
+
+  it('options of memory()', () => {
+    for (const options of [null, 5, { clock: 5 }, { clok: 1 }]) {
+      expect(() => memory(untyped(options))).toThrow(ConfigurationError)
+    }
   })
 
   it('say which was meant', () => {

@@ -65,6 +65,32 @@ describe.each(KINDS)('surroundings on $kind', ({ place }) => {
     expect([...log.messages('warn'), ...log.messages('error')]).toEqual([])
   })
 
+  it.each([
+    [
+      'throws',
+      () => {
+        throw new Error('no disk for logs')
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('no network for logs'))],
+  ])('a logger that %s fails no run and leaves no rejection unhandled', async (_how, write) => {
+    const unhandled: unknown[] = []
+    const note = (error: unknown): void => void unhandled.push(error)
+    process.on('unhandledRejection', note)
+    onTestFinished(() => void process.off('unhandledRejection', note))
+    const talker = workflow('talker', async (ctx) => {
+      ctx.log.error('before')
+      return ctx.step('s', () => 'done')
+    })
+    const bad = { debug: write, info: write, warn: write, error: write }
+    const engine = ended(new Engine({ store: place().connect(), definitions: [talker], logger: bad }))
+    await engine.launch()
+    expect(await (await engine.start(talker)).result()).toBe('done')
+    await engine.shutdown()
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(unhandled).toEqual([])
+  })
+
   it('the delay of the event loop stays small with 200 workflows in flight', async () => {
     const tally = new Tally()
     const steps = workflow('steps', async (ctx) => {

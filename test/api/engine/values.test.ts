@@ -80,12 +80,17 @@ describe.each(KINDS)('values on $kind', ({ place }) => {
         },
         fn: () => {},
       }
-      throw ['text', 42, null, { a: 1 }, undefined, Symbol('s'), () => {}, hostile, Object.create(null)][n]
+      const broken = new Error('broken')
+      Object.defineProperty(broken, 'name', { get: hostile.toString })
+      const revoked = Proxy.revocable({}, {})
+      revoked.revoke()
+      const things = ['text', 42, null, { a: 1 }, undefined, Symbol('s'), () => {}, hostile, Object.create(null)]
+      throw [...things, broken, revoked.proxy][n]
     })
     const engine = ended(new Engine({ store: place().connect(), definitions: [thrower], logger }))
     await engine.launch()
     const causes: unknown[] = []
-    for (let n = 0; n < 9; n += 1) {
+    for (let n = 0; n < 11; n += 1) {
       const run = await engine.start(thrower, n)
       const error = await refusal(run.result({ timeout: '5s' }))
       expect(error).toBeInstanceOf(RunFailedError)

@@ -32,16 +32,25 @@ export async function perform(
   const recorder = new Recorder(before.entries.slice(0, prefix), anyDelay(dice))
   const ran: Performance['ran'][number][] = []
   const decided: Performance['decided'][number][] = []
+  let ended = false
   const stage: Stage = {
     ran: (place, key) => ran.push({ place, key, stored: recorder.entries.length }),
-    decided: (place, branch) => decided.push({ place, branch, stored: recorder.entries.length }),
+    decided: (place, branch) => {
+      // What is left of a body that has ended may go on while the rest of its history is walked: nobody sees it.
+      if (!ended) decided.push({ place, branch, stored: recorder.entries.length })
+    },
     detour: () => takeDetour(detours, dice),
     work: async (kind) => {
       if (kind === 1) await turns(1 + dice.below(3))
       if (kind > 1) await new Promise((resolve) => setTimeout(resolve, dice.below(kind + 1)))
     },
   }
-  const end = await walkToEnd(recorder, (ctx) => act(program, { ctx, stage }))
+  const end = await walkToEnd(recorder, (ctx) => {
+    ended = false
+    return act(program, { ctx, stage }).finally(() => {
+      ended = true
+    })
+  })
   const told =
     end.type === 'returned' ? codec.encode(end.value) : `${end.type} ${'error' in end ? String(end.error) : ''}`
   const slow = before.slow && detours === 'slow'

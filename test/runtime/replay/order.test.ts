@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { Dice } from './dice.ts'
-import { anyDelay, type Body, FastClock, Recorder, turns, walk, walkToEnd } from './rehearsal.ts'
+import { anyDelay, type Body, FastClock, HastyScheduler, Recorder, turns, walk, walkToEnd } from './rehearsal.ts'
 
 const atOnce = async (): Promise<void> => {}
 
@@ -8,6 +8,12 @@ async function record(body: Body, delay: () => Promise<unknown> = atOnce): Promi
   const recorder = new Recorder([], delay)
   expect(await walkToEnd(recorder, body)).toMatchObject({ type: 'returned' })
   return recorder
+}
+
+function block(ms: number): void {
+  const end = performance.now() + ms
+  let now = performance.now()
+  while (now < end) now = performance.now()
 }
 
 /** Where each crash would leave the history, in order. */
@@ -161,4 +167,111 @@ it('a run recognises its calls by name, after one wait, when its code was moved 
   const start = performance.now()
   expect(await walk(recorder, new FastClock(), moved)).toMatchObject({ end: { type: 'returned', value: ['c', 'd'] } })
   expect(performance.now() - start).toBeLessThan(3_000)
+})
+
+it("does not take a chain's second call for the first of the chain beside it", async () => {
+  const pause = { left: 1, right: 9 }
+  const body: Body = async (ctx) => {
+    const left = async (): Promise<string> => {
+      await ctx.step('first', () => 0)
+      await turns(pause.left)
+      await ctx.step('same', () => 0)
+      await turns(pause.left)
+      return ctx.step('charge', () => 'left')
+    }
+    const right = async (): Promise<string> => {
+      await ctx.step('same', () => 0)
+      await turns(pause.right)
+      return ctx.step('charge', () => 'right')
+    }
+    return Promise.all([left(), right()])
+  }
+  const recorder = await record(body)
+  Object.assign(pause, { left: 9, right: 1 })
+  for (const cut of prefixes(recorder))
+    expect(await walkToEnd(cut, body)).toEqual({ type: 'returned', value: ['left', 'right'] })
+})
+
+it('waits for a stray call of the record though the body ended sooner this time', async () => {
+  const pause = { chain: 1, end: 60 }
+  const body: Body = async (ctx) => {
+    const chain = async (): Promise<unknown> => {
+      await ctx.step('a', () => 0)
+      await turns(pause.chain)
+      return ctx.step('b', () => 0)
+    }
+    void chain()
+    await ctx.step('c', () => 0)
+    await turns(pause.end)
+    return 'done'
+  }
+  const recorder = await record(body)
+  expect(recorder.entries.map(({ name }) => name)).toContain('b')
+  Object.assign(pause, { chain: 30, end: 0 })
+  expect(await walkToEnd(recorder, body)).toEqual({ type: 'returned', value: 'done' })
+})
+
+it('a loop that is blocked uses up no patience for calls that could not come meanwhile', async () => {
+  let detour = async (): Promise<void> => turns(3)
+  const body: Body = async (ctx) => {
+    await ctx.step('a', () => 0)
+    await detour()
+    return ctx.step('b', () => 'b')
+  }
+  const recorder = await record(body)
+  // Each turn takes longer than all patience: 5 s, which are 50 ms by this scheduler.
+  detour = async () => {
+    for (let turn = 0; turn < 4; turn += 1) {
+      await turns(1)
+      block(60)
+    }
+  }
+  const { end } = await walk(recorder, new FastClock(), body, new HastyScheduler())
+  expect(end).toEqual({ type: 'returned', value: 'b' })
+})
+
+it('sleeps whose ends both passed while nobody had the run end in the order of their instants', async () => {
+  const body: Body = async (ctx) =>
+    Promise.race([ctx.sleep(10_000).then(() => 'long'), ctx.sleep(5_000).then(() => 'short')])
+  const recorder = new Recorder([], atOnce)
+  const clock = new FastClock()
+  const { end } = await walk(recorder, clock, body)
+  if (end.type !== 'suspended') throw new Error(`the pass ended ${end.type}`)
+  await recorder.store(end.entries)
+  clock.jumpTo(end.wakeAt + 60_000)
+  expect(await walk(recorder, clock, body)).toMatchObject({ end: { type: 'returned', value: 'short' } })
+})
+
+it('a body that ignores the timeout of its step does not keep its run in memory', async () => {
+  const body: Body = async (ctx) => {
+    await ctx.step('hangs', { timeout: 50 }, () => new Promise(() => {})).catch(() => {})
+    await ctx.sleep('1d')
+  }
+  expect(await walk(new Recorder([], atOnce), new FastClock(), body)).toMatchObject({ end: { type: 'suspended' } })
+})
+
+it('a record that this process cannot read ends the pass, and nothing else', async () => {
+  const body: Body = async (ctx) => {
+    await ctx.step('a', () => 0)
+    return ctx.step('b', () => 0)
+  }
+  const recorder = await record(body)
+  const damaged = recorder.entries.map((entry) => (entry.name === 'a' ? { ...entry, value: '{' } : entry))
+  const { end } = await walk(new Recorder(damaged, atOnce), new FastClock(), body)
+  expect(end).toMatchObject({ type: 'failed', error: { code: 'SERIALIZATION' } })
+})
+
+it('a short await that is not durable is waited for, though only a sleep that lost its race is left', async () => {
+  let detour = atOnce
+  const body: Body = async (ctx) => {
+    await Promise.race([ctx.step('work', () => 0), ctx.sleep('1h')])
+    await detour()
+    return ctx.step('next', () => 'next')
+  }
+  detour = async () => void (await crypto.subtle.digest('SHA-256', new Uint8Array(8)))
+  const { end } = await walk(new Recorder([], atOnce), new FastClock(1), body)
+  expect(end).toEqual({ type: 'returned', value: 'next' })
+  detour = async () => new Promise(() => {})
+  const { end: other } = await walk(new Recorder([], atOnce), new FastClock(1), body)
+  expect(other).toMatchObject({ type: 'suspended' })
 })

@@ -1,5 +1,5 @@
 /** The lease thread: a blocked process keeps its claims, up to a bound, and the thread leaves nothing behind. */
-import { rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { realScheduler } from '../../../src/core/scheduler.ts'
 import type { RenewOutcome, Store } from '../../../src/store/contract.ts'
@@ -80,6 +80,7 @@ describe('the thread', () => {
     const { thread, failed } = startThread(store)
     thread?.hold([{ runId: 'a', token: 'token of a' }])
     expect(await failed).toBeInstanceOf(Error)
+    expect(existsSync(path)).toBe(false)
     await thread?.stop()
   })
 

@@ -1,7 +1,8 @@
 /** Which files the store opens, which it refuses, and that it leaves those alone. */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
 import Database from 'better-sqlite3'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Clock } from '../../../src/core/clock.ts'
 import { realClock } from '../../../src/core/clock.ts'
 import {
@@ -9,6 +10,7 @@ import {
   StoreClockError,
   StoreClosedError,
   StoreCorruptError,
+  StoreUnavailableError,
   StoreVersionError,
 } from '../../../src/core/errors.ts'
 import { Database as StoreDatabase } from '../../../src/store/sqlite/database.ts'
@@ -40,8 +42,36 @@ describe('paths', () => {
     expect(() => sqlite(path)).toThrow(/memory\(\)/)
   })
 
+  it.each([undefined, null, 5, {}, new URL('file:///app.db'), 'a\0b'])('refuses %j, which is no path', (path) => {
+    expect(() => sqlite(path as never)).toThrow(ConfigurationError)
+  })
+
+  it('refuses a clock that is none', () => {
+    expect(() => sqlite('app.db', { clock: 5 as never })).toThrow(ConfigurationError)
+    expect(() => sqlite('app.db', { clock: Date as never })).toThrow(/MockClock/)
+  })
+
+  it('means the same file after the process has changed its directory', async () => {
+    const [here, elsewhere] = [freshPath(), freshPath()]
+    const before = process.cwd()
+    onTestFinished(() => process.chdir(before))
+    process.chdir(dirname(here))
+    const store = sqlite(basename(here))
+    process.chdir(dirname(elsewhere))
+    await store.open()
+    await store.close()
+    expect([existsSync(here), existsSync(elsewhere)]).toEqual([true, false])
+  })
+
   it('names a directory that is missing', async () => {
     await expect(sqlite(`${freshPath()}/below/store.db`).open()).rejects.toThrow(ConfigurationError)
+  })
+
+  // Root may write to any file.
+  it.skipIf(process.getuid?.() === 0)('refuses a file that it may not write, at once', async () => {
+    const path = await madeStore()
+    chmodSync(path, 0o444)
+    await expect(sqlite(path).open()).rejects.toThrow(StoreUnavailableError)
   })
 
   it('opens a file that is there but empty', async () => {

@@ -18,7 +18,8 @@ it('grows under a long reader, and is cut back after it', async () => {
   reader.exec('commit')
   reader.close()
   const owner = { owner: 'o', host: 'h', pid: 1, pidStart: null, bootId: null, pidNamespace: null }
-  while (walBytes() > LARGEST_WAL_BYTES / 2) {
+  // SQLite itself may be first, and cut it to the limit.
+  while (walBytes() > LARGEST_WAL_BYTES) {
     await store.registerProcess(owner)
     await realScheduler.turn()
   }
