@@ -130,8 +130,8 @@ export class Worker {
 
   begin(claim: Omit<Claim, 'history' | 'attempt' | 'cancelRequested'>): void {
     const { runId, definition, token, input, deadlineAt } = claim
-    const fresh = { history: EMPTY_HISTORY, attempt: 1, cancelRequested: false }
-    this.#executor.begin({ runId, definition, token, input, deadlineAt, ...fresh })
+    const history = EMPTY_HISTORY
+    this.#executor.begin({ runId, definition, token, input, deadlineAt, history, attempt: 1, cancelRequested: false })
   }
 
   giveUp(): void {

@@ -38,10 +38,15 @@ export function expired(run: RunRecord, now: EpochMs): boolean {
 
 /** The row of a run that is accepted; ENQUEUED, or claimed at once if it is a direct start. The store gives `seq`. */
 export function accept(start: NewRun, seq: number, startId: string, now: EpochMs): RunRecord {
-  const { id, definition, kind, queue, inputHash, maxRecoveries, timeoutMs } = start
+  // Written out: a literal that spreads so many fields is many times slower, and every later use of the object with it.
   const run: RunRecord = {
-    ...{ seq, id, definition, kind, queue, inputHash, maxRecoveries, timeoutMs, startId },
+    seq,
+    id: start.id,
+    definition: start.definition,
+    kind: start.kind,
+    queue: start.queue,
     status: 'ENQUEUED',
+    inputHash: start.inputHash,
     dueAt: null,
     token: null,
     owner: null,
@@ -50,12 +55,15 @@ export function accept(start: NewRun, seq: number, startId: string, now: EpochMs
     deliveries: 0,
     attempt: 0,
     crashes: 0,
+    maxRecoveries: start.maxRecoveries,
+    timeoutMs: start.timeoutMs,
     deadlineAt: null,
     cancelRequested: false,
     createdAt: now,
     startedAt: null,
     endedAt: null,
     failureKind: null,
+    startId,
     operationId: null,
   }
   return start.claim === null ? run : claim(run, start.claim, now).run

@@ -62,15 +62,16 @@ export class Journal {
   }
 
   /** Resolves, when it is stored, to true; to false when the claim is lost. */
-  outcome(event: LiveEvent & { readonly type: 'outcome' }, attempts: number): Promise<boolean> {
-    const { position, verb, name } = event.call
-    const { failed, value } = event
+  outcome(call: Call, failed: boolean, value: EncodedValue, attempts: number): Promise<boolean> {
+    const { position, verb, name } = call
+    const event: QueuedEvent = { type: 'outcome', call, failed, value, exact: this.#nextInLine, stored: false }
     return this.#event(event, { type: 'outcome', position, verb, name, failed, value, attempts })
   }
 
   arrival(call: Call): Promise<boolean> {
     const { verb, name, lineage } = call
-    return this.#event({ type: 'arrival', call }, { ...NO_CALL, type: 'order', verb, name, lineage })
+    const event: QueuedEvent = { type: 'arrival', call, exact: this.#nextInLine, stored: false }
+    return this.#event(event, { ...NO_CALL, type: 'order', verb, name, lineage })
   }
 
   timer({ position, verb, name }: Call, value: EncodedValue): Promise<boolean> {
@@ -111,11 +112,14 @@ export class Journal {
     return this.confirmed ? [] : [this.#entry({ ...NO_CALL, type: 'order' }, this.#happened)]
   }
 
-  #event(event: LiveEvent, entry: Entry): Promise<boolean> {
-    // Nothing is left to happen before it, so no call can come in between.
-    const queued: QueuedEvent = { ...event, exact: this.#queue.length === 0, stored: false }
-    this.#queue.push(queued)
-    return this.#append(entry, this.#happened, queued)
+  /** Nothing is left to happen before an event that is recorded now, so no call can come in between. */
+  get #nextInLine(): boolean {
+    return this.#queue.length === 0
+  }
+
+  #event(event: QueuedEvent, entry: Entry): Promise<boolean> {
+    this.#queue.push(event)
+    return this.#append(entry, this.#happened, event)
   }
 
   #append(entry: Entry, delivered: number = this.#happened, event?: QueuedEvent): Promise<boolean> {
@@ -126,11 +130,13 @@ export class Journal {
     })
   }
 
-  #entry({ lineage, ...entry }: Entry, delivered: number): NewCheckpoint {
+  /** Written out, as each step makes one: spreading costs several times as much. */
+  #entry(entry: Entry, delivered: number): NewCheckpoint {
+    const { type, position, verb, name, failed, value, attempts, lineage } = entry
     const calls = this.#made.length
     const notes = writeNotes({ counts: this.#counts, lineages: this.#made.slice(this.#told), lineage })
     this.#counts = []
     this.#told = Math.max(this.#told, calls)
-    return { ...entry, seq: this.#seq++, calls, delivered, notes }
+    return { seq: this.#seq++, type, position, verb, name, failed, value, calls, delivered, notes, attempts }
   }
 }

@@ -186,7 +186,7 @@ export class Pass {
     // What is recorded within a turn could not tell how many calls its event comes after.
     if (this.#inTurn) this.#afterTurn.push(() => this.record(call, outcome, attempts))
     else if (this.over) this.discard(call)
-    else void this.#keepingClaim(this.#journal.outcome({ type: 'outcome', call, ...outcome }, attempts))
+    else void this.#keepingClaim(this.#journal.outcome(call, outcome.failed, outcome.value, attempts))
   }
 
   /** Tells of an outcome that comes too late to be recorded. */
