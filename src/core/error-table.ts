@@ -137,7 +137,7 @@ export const ERROR_TABLE: { readonly [Code in ErrorCode]: ErrorEntry<ErrorFields
     name: 'RunNotFoundError',
     retryable: false,
     message: ({ runId }) =>
-      `The store has no run ${runId}. Check the id and the store; a finished run is removed when its retention ends.`,
+      `The store has no run ${runId}. Check the id, and that this is the store in which it was started.`,
   },
   RUN_FAILED: {
     name: 'RunFailedError',
@@ -173,7 +173,7 @@ export const ERROR_TABLE: { readonly [Code in ErrorCode]: ErrorEntry<ErrorFields
     retryable: false,
     message: ({ runId }) =>
       `The claim on run ${runId} was lost: its lease ended and another worker may hold the run. Nothing was ` +
-      `written; stop working on it. If it happens often, give the queue a longer 'lease'.`,
+      `written; stop working on it. If it happens often, look for what freezes the process or blocks its event loop.`,
   },
   NON_DETERMINISM: {
     name: 'NonDeterminismError',

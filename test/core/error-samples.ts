@@ -29,9 +29,9 @@ import {
 
 export const SAMPLES: { readonly [Code in ErrorCode]: PerdureError<Code> } = {
   CONFIGURATION: new ConfigurationError({
-    option: 'queue.workerConcurency',
-    problem: "there is no such option; did you mean 'workerConcurrency'?",
-    allowed: 'workerConcurrency, globalConcurrency, lease',
+    option: "step 'charge'.maxAtempts",
+    problem: "there is no such option; did you mean 'maxAttempts'?",
+    allowed: 'maxAttempts, backoff, retryIf, timeout',
   }),
   INVALID_DURATION: new InvalidDurationError({ option: 'timeout', value: 'soon' }),
   INVALID_ID: new InvalidIdError({ what: 'run id', id: 'a~b', problem: "'~' is kept for children" }),
