@@ -3,7 +3,9 @@ import { runInNewContext } from 'node:vm'
 import { expect, it, onTestFinished } from 'vitest'
 import { Engine, NonDeterminismError, RunFailedError, workflow } from '../../../src/index.ts'
 import { memory } from '../../../src/store/memory/index.ts'
+import { sqlite } from '../../../src/store/sqlite/index.ts'
 import { MockClock } from '../../../src/testing/mock-clock.ts'
+import { freshFile } from '../engine/places.ts'
 import { ended, notebook, refusal, until } from '../engine/support.ts'
 
 setFlagsFromString('--expose-gc')
@@ -169,13 +171,16 @@ it('W6: a run whose code has changed is DEAD, and goes on where it was when it i
   expect(effects).toEqual(['charge', 'ship'])
 })
 
-it('10,000 sleeps of 0 to 2,000 ms under load: no wake-up is lost', { timeout: 60_000 }, async () => {
+it.each([
+  ['memory', () => memory()],
+  ['sqlite', () => sqlite(freshFile())],
+])('10,000 sleeps of 0 to 2,000 ms under load on %s: no wake-up is lost', { timeout: 60_000 }, async (_, store) => {
   let woken = 0
   const naps = workflow('naps', async (ctx, ms: number) => {
     await ctx.sleep(ms)
     woken += 1
   })
-  const engine = await launched(new Engine({ store: memory(), definitions: [naps] }))
+  const engine = await launched(new Engine({ store: store(), definitions: [naps] }))
   const load = setInterval(() => {
     for (const end = performance.now() + 3; performance.now() < end; );
   }, 10)
