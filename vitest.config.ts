@@ -28,7 +28,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/{store,crash,repository,package,docs}/**'],
+          exclude: ['test/{store,crash,repository,package,docs,node24}/**'],
         },
       },
       {
@@ -39,7 +39,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'repository',
-          include: ['test/{repository,package,docs}/**/*.test.ts'],
+          include: ['test/{repository,package,docs,node24}/**/*.test.ts'],
           testTimeout: 300_000,
           hookTimeout: 300_000,
           sequence: { groupOrder: 1 },

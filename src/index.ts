@@ -1,12 +1,29 @@
 /** The public surface of `perdure`, listed by hand. Stores and testing tools have entries of their own. */
-export type { WorkflowContext } from './api/context.ts'
+export { Client, type ClientOptions } from './api/client.ts'
+export type {
+  ChildArgs,
+  ChildOptions,
+  ChildRun,
+  SignalResult,
+  StepArgument,
+  StepEffects,
+  WorkflowContext,
+} from './api/context.ts'
 export type { AnyDefinition, Definition, InputOf, OutputOf } from './api/definition.ts'
-export { Engine, type StartArgs } from './api/engine.ts'
+export { Engine } from './api/engine.ts'
 export type { EngineOptions } from './api/engine-options.ts'
+export type { Explanation, Reason } from './api/explanation.ts'
 export type { Handle, RunResult } from './api/handle.ts'
-export type { Attempt, ListOptions, Run, RunDetails, RunPage, Runs, StepRecord } from './api/runs.ts'
+export type { Kv, KvPage, ScanOptions } from './api/kv.ts'
+export { type Queue, type QueueOptions, queue } from './api/queue.ts'
+export type { QueueKnobOptions, RateLimiter } from './api/queue-knobs.ts'
+export type { QueueChanges, Queues, RegisteredQueue } from './api/queues.ts'
+export type { RetentionOption } from './api/retention.ts'
+export type { Attempt, Run, RunDetails, StepRecord } from './api/run.ts'
+export type { ListOptions, RunPage, Runs } from './api/runs.ts'
 export type { Schema } from './api/schema.ts'
-export type { StartOptions } from './api/start-options.ts'
+export type { StartArgs, StartOptions } from './api/start-options.ts'
+export type { StartItem } from './api/starts.ts'
 export type { BackoffOptions, StepOptions } from './api/step-options.ts'
 export { type Define, define, type Workflow, type WorkflowOptions, workflow } from './api/workflow.ts'
 export type { Clock } from './core/clock.ts'
@@ -16,6 +33,7 @@ export {
   ClaimLostError,
   ConfigurationError,
   DuplicateDefinitionError,
+  DuplicateQueueError,
   EngineShutdownError,
   type ErrorCode,
   InputMismatchError,
@@ -25,10 +43,12 @@ export {
   NestedDurableCallError,
   NonDeterminismError,
   PerdureError,
+  QueueDeduplicatedError,
   RunCancelledError,
   RunFailedError,
   RunNotFoundError,
   SerializationError,
+  SignalKeyTakenError,
   StepTimeoutError,
   StoreClockError,
   StoreClosedError,
@@ -37,9 +57,9 @@ export {
   StoreVersionError,
   TimeoutError,
   UnknownDefinitionError,
+  UnknownQueueError,
   ValidationError,
 } from './core/errors.ts'
 export type { Logger } from './observe/log.ts'
-export type { StepArgument } from './runtime/replay/step.ts'
-export type { Store } from './store/contract.ts'
+export type { QueueStats, Store } from './store/contract.ts'
 export type { FailureKind, RunStatus } from './store/records.ts'

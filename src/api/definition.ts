@@ -5,7 +5,9 @@
 
 import type { Logger } from '../observe/log.ts'
 import type { Pass } from '../runtime/replay/pass.ts'
-import type { DefinitionKind } from '../store/records.ts'
+import type { NewRun } from '../store/commands.ts'
+import type { DefinitionKind, Retention } from '../store/records.ts'
+import type { StartOptions } from './start-options.ts'
 
 declare const brand: unique symbol
 
@@ -41,6 +43,9 @@ export type Named<Ds extends readonly AnyDefinition[], N> = Extract<Ds[number], 
 export interface Behaviour {
   readonly maxRecoveries: number
   readonly timeoutMs: number | null
+  /** Where its runs go if their start doesn't say; null: they run at once, on the internal queue. */
+  readonly queue: string | null
+  readonly retention: Retention | null
   /** What the body gets for an input, if there is a schema; rejects with ValidationError if that refuses it. */
   readonly parseInput: ((input: unknown) => Promise<unknown>) | undefined
   body(host: BodyHost, input: unknown): Promise<unknown>
@@ -51,6 +56,27 @@ export interface BodyHost {
   readonly pass: Pass
   readonly state: unknown
   readonly logger: Logger
+  readonly starter: Starter
+}
+
+/** How a body starts other runs. */
+export interface Starter {
+  /**
+   * What a start is stored as, checked like any start; `placing` says what the options leave open. Rejects with what
+   * `engine.start` would throw.
+   */
+  prepare(start: RequestedStart, placing: Placing): Promise<NewRun>
+}
+export interface RequestedStart {
+  readonly target: AnyDefinition | string
+  readonly input: unknown
+  readonly options: StartOptions | undefined
+}
+export interface Placing {
+  /** The run's id, if the options give none. */
+  readonly id: string
+  /** The run that it is cancelled together with. */
+  readonly parentId: string | null
 }
 
 const behaviours = new WeakMap<AnyDefinition, Behaviour>()

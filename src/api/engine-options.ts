@@ -1,14 +1,17 @@
 /** The options of an Engine, checked. */
 import { hostname } from 'node:os'
 import type { Clock } from '../core/clock.ts'
-import { type Codec, createCodec, type ErrorClass } from '../core/codec.ts'
+import type { Codec, ErrorClass } from '../core/codec.ts'
 import { type Duration, toMs } from '../core/duration.ts'
-import { ConfigurationError, DuplicateDefinitionError } from '../core/errors.ts'
-import { checkClock, checkFunction, checkOptions, integerOption } from '../core/options.ts'
-import { harmless, LOG_LEVELS, type Logger, quietConsole } from '../observe/log.ts'
+import { ConfigurationError, DuplicateDefinitionError, UnknownQueueError } from '../core/errors.ts'
+import { checkName } from '../core/names.ts'
+import { checkClock, checkOptions, integerOption } from '../core/options.ts'
+import type { Logger } from '../observe/log.ts'
 import type { Store } from '../store/contract.ts'
 import { type AnyDefinition, type Behaviour, behaviourOf, type StateOf } from './definition.ts'
-import { checkName } from './names.ts'
+import { checkQueues, type EngineQueues } from './engine-queues.ts'
+import type { Queue } from './queue.ts'
+import { checkStore, codecWith, loggerOf } from './surroundings.ts'
 
 export type EngineOptions<Ds extends readonly AnyDefinition[]> = BaseOptions<Ds> & StateOption<Ds>
 
@@ -26,6 +29,19 @@ interface BaseOptions<Ds extends readonly AnyDefinition[]> {
   readonly store: Store
   /** What this engine can run. Names are unique. */
   readonly definitions: Ds
+  /** The queues that its runs may be started on, made by `queue`. Names are unique. Default: none. */
+  readonly queues?: readonly Queue[]
+  /**
+   * Names of those of `queues` that this engine takes runs from; on the others it only starts them. Runs without a queue
+   * are taken by every engine with their definition. Default: all.
+   */
+  readonly listenQueues?: readonly string[]
+  /**
+   * The version of the code, where runs must end under the code that began them: a run belongs to the version of the
+   * first engine that claims it, and engines with another pass it over. Engines without a version take any run, and bind
+   * none. Default: no version; replay itself finds out what doesn't fit.
+   */
+  readonly version?: string
   /** Error classes that come back as themselves from the store: from steps, and as the `cause` of a failed run. */
   readonly errors?: readonly ErrorClass[]
   /** What operators call this executor; each engine adds an incarnation of its own. Default: the host's name. */
@@ -48,6 +64,8 @@ type GivenOptions = BaseOptions<readonly AnyDefinition[]> & { readonly state?: u
 export interface CheckedEngine {
   readonly store: Store
   readonly behaviours: ReadonlyMap<string, { readonly definition: AnyDefinition; readonly behaviour: Behaviour }>
+  readonly queues: EngineQueues
+  readonly version: string | null
   readonly state: unknown
   readonly codec: Codec
   readonly executorId: string
@@ -59,6 +77,9 @@ export interface CheckedEngine {
 const OPTIONS = [
   'store',
   'definitions',
+  'queues',
+  'listenQueues',
+  'version',
   'state',
   'errors',
   'executorId',
@@ -68,16 +89,20 @@ const OPTIONS = [
   'maxBlocked',
 ]
 
-/** @throws ConfigurationError, InvalidDurationError, DuplicateDefinitionError */
+/**
+ * @throws ConfigurationError, InvalidDurationError, InvalidIdError, DuplicateDefinitionError, DuplicateQueueError,
+ *   UnknownQueueError
+ */
 export function checkEngine(options: GivenOptions): CheckedEngine {
   checkOptions('Engine', options, OPTIONS)
-  const { store, definitions, state, errors, executorId, clock, logger = quietConsole } = options
-  checkStore(store)
-  const behaviours = checkDefinitions(definitions)
-  checkErrors(errors)
-  const codec = createCodec(errors === undefined ? {} : { errors })
+  const { store, definitions, state, executorId, version, clock } = options
+  checkStore('Engine', store)
+  const queues = checkQueues(options.queues, options.listenQueues)
+  const behaviours = checkDefinitions(definitions, queues)
+  const codec = codecWith('Engine', options.errors)
+  const logger = loggerOf('Engine', options.logger)
   if (executorId !== undefined) checkName('executorId', executorId)
-  checkLogger(logger)
+  if (version !== undefined) checkName('version', version)
   const { maxConcurrent = 1_000, maxBlocked = '5m' } = options
   integerOption('Engine.maxConcurrent', maxConcurrent, 1)
   const maxBlockedMs = toMs(maxBlocked, 'Engine.maxBlocked')
@@ -86,36 +111,13 @@ export function checkEngine(options: GivenOptions): CheckedEngine {
     store.setClock(clock)
   }
   return {
-    ...{ store, behaviours, state, codec, maxConcurrent, maxBlockedMs },
-    logger: harmless(logger),
+    ...{ store, behaviours, queues, state, codec, logger, maxConcurrent, maxBlockedMs },
+    version: version ?? null,
     executorId: executorId ?? hostname(),
   }
 }
 
-function checkStore(store: unknown): void {
-  if (typeof store === 'object' && store !== null && 'commit' in store && 'claim' in store) return
-  const allowed = "sqlite('app.db') from 'perdure/sqlite', or memory() from 'perdure/memory'"
-  throw new ConfigurationError({ option: 'Engine.store', problem: 'is not a store', allowed })
-}
-
-function checkLogger(logger: unknown): asserts logger is Logger {
-  for (const level of LOG_LEVELS) {
-    const method: unknown = typeof logger === 'object' && logger !== null ? Reflect.get(logger, level) : undefined
-    checkFunction(`Engine.logger.${level}`, method)
-  }
-}
-
-function checkErrors(errors: unknown): void {
-  if (errors === undefined) return
-  if (Array.isArray(errors) && errors.every((each) => typeof each === 'function')) return
-  throw new ConfigurationError({
-    option: 'Engine.errors',
-    problem: 'it takes a list of classes',
-    allowed: '[MyError, ...]',
-  })
-}
-
-function checkDefinitions(definitions: unknown): CheckedEngine['behaviours'] {
+function checkDefinitions(definitions: unknown, queues: EngineQueues): CheckedEngine['behaviours'] {
   if (!Array.isArray(definitions)) {
     throw new ConfigurationError({
       option: 'Engine.definitions',
@@ -131,6 +133,8 @@ function checkDefinitions(definitions: unknown): CheckedEngine['behaviours'] {
       throw new ConfigurationError({ option: 'Engine.definitions', problem, allowed: 'what workflow(...) gives' })
     }
     if (behaviours.has(definition.name)) throw new DuplicateDefinitionError({ name: definition.name })
+    const { queue } = behaviour
+    if (queue !== null && !queues.has(queue)) throw new UnknownQueueError({ queue, known: [...queues.keys()] })
     behaviours.set(definition.name, { definition, behaviour })
   }
   return behaviours

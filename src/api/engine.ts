@@ -3,24 +3,23 @@
 import { type Duration, toMs } from '../core/duration.ts'
 import type { EngineEvent } from '../core/engine-events.ts'
 import { EngineShutdownError } from '../core/errors.ts'
-import { type Ids, timeOrderedIds } from '../core/ids.ts'
+import { timeOrderedIds } from '../core/ids.ts'
 import { checkOptions } from '../core/options.ts'
-import { logEvent } from '../observe/log.ts'
+import { logEvent, logEvents } from '../observe/log.ts'
 import type { Handler } from '../runtime/handler.ts'
 import { Hub } from '../runtime/hub.ts'
 import { Worker } from '../runtime/worker.ts'
-import type { AnyDefinition, Definition, InputOf, Named, OutputOf } from './definition.ts'
+import { Connection } from './connection.ts'
+import type { AnyDefinition, Definition, InputOf, OutputOf, Starter } from './definition.ts'
 import { type CheckedEngine, checkEngine, type EngineOptions } from './engine-options.ts'
-import { type Handle, type HandleHost, RunHandle } from './handle.ts'
-import { checkRunId } from './names.ts'
-import { type Runs, runsOf } from './runs.ts'
-import type { StartOptions } from './start-options.ts'
-import { Starts } from './starts.ts'
-
-/** A definition without input is started without one. */
-export type StartArgs<I> = undefined extends I
-  ? [input?: I, options?: StartOptions]
-  : [input: I, options?: StartOptions]
+import type { Handle } from './handle.ts'
+import type { Kv } from './kv.ts'
+import { Operations } from './operations.ts'
+import type { Queues } from './queues.ts'
+import type { Runs } from './runs.ts'
+import type { StartArgs, StartOptions } from './start-options.ts'
+import { engineCatalogue, StartPlanner } from './start-planner.ts'
+import type { Found, StartItem } from './starts.ts'
 
 const DEFAULT_SHUTDOWN_TIMEOUT = '30s'
 
@@ -28,8 +27,8 @@ const DEFAULT_SHUTDOWN_TIMEOUT = '30s'
  * Runs definitions on a store, and starts, watches and ends their runs. Before `launch` it only does the latter: what
  * it starts is stored, and run by any engine that is launched on the same store.
  *
- * @throws ConfigurationError, DuplicateDefinitionError, InvalidDurationError from the constructor, for what is wrong
- *   with the options; nothing is opened before the first call that needs the store.
+ * @throws ConfigurationError, DuplicateDefinitionError, DuplicateQueueError, UnknownQueueError, InvalidDurationError from
+ *   the constructor, for what is wrong with the options; nothing is opened before the first call that needs the store.
  * @example
  * const engine = new Engine({ store: sqlite('app.db'), definitions: [convert] })
  * await engine.launch()
@@ -38,47 +37,51 @@ const DEFAULT_SHUTDOWN_TIMEOUT = '30s'
  * await engine.shutdown()
  */
 export class Engine<const Ds extends readonly AnyDefinition[] = readonly AnyDefinition[]> {
-  /** Runs, their steps and their attempts, as the store knows them. */
+  /** Runs, their steps and their attempts, as the store knows them; and why a run is not running. */
   readonly runs: Runs
+  /** Values under keys, kept in the store. */
+  readonly kv: Kv
+  /** The queues of the store: their knobs, what is on them, and ways to change that at run time. */
+  readonly queues: Queues
   readonly #checked: CheckedEngine
-  readonly #hub: Hub
   readonly #worker: Worker
-  readonly #starts: Starts
-  readonly #host: HandleHost
-  readonly #ids: Ids
+  readonly #connection: Connection
+  readonly #operations: Operations
   readonly #stopLogging: () => void
-  /** Set while this engine keeps the store open by itself, launched or not. */
-  #joined: Promise<Hub> | undefined
   #stopped: Promise<void> | undefined
 
   constructor(options: EngineOptions<Ds>) {
     this.#checked = checkEngine(options)
-    const { store, codec, executorId, maxConcurrent, maxBlockedMs } = this.#checked
-    this.#hub = Hub.of(store)
-    const onEvent = (event: EngineEvent): void => logEvent(this.#checked.logger, event)
-    this.#stopLogging = this.#hub.events.on(onEvent)
-    this.#ids = timeOrderedIds(store.clock, this.#hub.random)
+    const { store, codec, queues, version, executorId, maxConcurrent, maxBlockedMs, logger } = this.#checked
+    const hub = Hub.of(store)
+    const onEvent = (event: EngineEvent): void => logEvent(logger, event)
+    this.#stopLogging = logEvents(hub.events, logger)
+    const ids = timeOrderedIds(store.clock, hub.random)
+    const connection = new Connection(hub, () => new EngineShutdownError({}))
+    const planner = new StartPlanner({ codec, ids, catalogue: engineCatalogue(this.#checked, connection) })
     this.#worker = new Worker({
-      ...{ hub: this.#hub, codec, executorId, maxConcurrent, maxBlockedMs, onEvent },
-      handlers: this.#handlers(),
+      ...{ hub, codec, executorId, version, maxConcurrent, maxBlockedMs, onEvent },
+      queues: [...queues.values()],
+      handlers: this.#handlers(planner),
     })
-    const hub = (): Promise<Hub> => this.#join()
-    this.#host = { codec, hub, cancel: (id) => this.cancel(id) }
-    this.#starts = new Starts({ checked: this.#checked, hub, worker: this.#worker, ids: this.#ids })
-    this.runs = runsOf(hub, codec)
+    this.#connection = connection
+    this.#operations = new Operations({ connection, codec, ids, planner, worker: this.#worker })
+    this.runs = this.#operations.runs
+    this.kv = this.#operations.kv
+    this.queues = this.#operations.queues
   }
 
   /**
-   * Opens the store and begins to work: runs that are due are claimed, those of processes that have died are taken
-   * over (of this host's at once, of others' when their lease has ended). Idempotent; settles in any interleaving
-   * with `shutdown`.
+   * Opens the store and begins to work: the queues are registered, runs that are due are claimed, those of processes that
+   * have died are taken over (of this host's at once, of others' when their lease has ended). Idempotent; settles in any
+   * interleaving with `shutdown`.
    *
    * @throws StoreCorruptError, StoreVersionError, StoreClockError, MissingDriverError if the store can't be used;
    *   EngineShutdownError after a shutdown.
    */
   async launch(): Promise<void> {
     this.#assertRunning()
-    await this.#join()
+    await this.#connection.open()
     try {
       await this.#worker.launch()
     } catch (error) {
@@ -89,29 +92,30 @@ export class Engine<const Ds extends readonly AnyDefinition[] = readonly AnyDefi
   }
 
   /**
-   * Starts a run, durably: it is accepted when this resolves, and will be run however often processes die. In a
-   * launched engine it is run here, at once, as long as there is room (`maxConcurrent`).
+   * Starts a run, durably: it is accepted when this resolves, and will be run however often processes die. With a `queue`,
+   * given here or by its definition, it waits there until a process that serves the queue has room. Without one, a launched
+   * engine runs it here, at once, as long as there is room (`maxConcurrent`).
    *
    * An `id` that exists gives the handle of the existing run, finished or not.
    *
-   * @throws UnknownDefinitionError if the engine does not have the definition.
+   * @throws UnknownDefinitionError, UnknownQueueError if the engine does not have the definition, or the queue.
    * @throws ValidationError if the definition's schema refuses the input; SerializationError if it can't be stored.
    * @throws InputMismatchError if the `id` exists with another definition or input.
+   * @throws QueueDeduplicatedError if another run has the `dedupId`, unless `dedupPolicy` says otherwise.
    * @throws InvalidIdError, InvalidDurationError, ConfigurationError for options that are not allowed.
    * In each case nothing is stored.
    */
   async start<I, O>(definition: Definition<I, O, never>, ...args: StartArgs<NoInfer<I>>): Promise<Handle<O>>
   async start<N extends Ds[number]['name']>(
     name: N,
-    ...args: StartArgs<InputOf<Named<Ds, N>>>
-  ): Promise<Handle<OutputOf<Named<Ds, N>>>>
+    ...args: StartArgs<InputOf<Found<Ds, N>>>
+  ): Promise<Handle<OutputOf<Found<Ds, N>>>>
   async start(
     target: AnyDefinition | string,
     ...[input, options]: [input?: unknown, options?: StartOptions]
   ): Promise<Handle<unknown>> {
     this.#assertRunning()
-    const accepted = await this.#starts.start(target, { input, options })
-    return new RunHandle(this.#host, accepted.id, accepted.created)
+    return this.#operations.start(target, { input, options })
   }
 
   /**
@@ -120,44 +124,54 @@ export class Engine<const Ds extends readonly AnyDefinition[] = readonly AnyDefi
    * a time only where they must be accepted together. Throws what `start` throws.
    *
    * @example
-   * await engine.startMany(convert, ['a', 'b'].map((file) => ({ input: file })))
+   * await engine.startMany(convert, ['a', 'b'].map((file) => ({ input: file, options: { queue: 'media' } })))
    */
   async startMany<I, O>(
     definition: Definition<I, O, never>,
-    items: readonly { readonly input: NoInfer<I>; readonly options?: StartOptions }[],
-  ): Promise<Handle<O>[]> {
+    items: readonly StartItem<NoInfer<I>>[],
+  ): Promise<Handle<O>[]>
+  async startMany<N extends Ds[number]['name']>(
+    name: N,
+    items: readonly StartItem<InputOf<Found<Ds, N>>>[],
+  ): Promise<Handle<OutputOf<Found<Ds, N>>>[]>
+  async startMany(target: AnyDefinition | string, items: readonly StartItem[]): Promise<Handle<unknown>[]> {
     this.#assertRunning()
-    const accepted = await this.#starts.startMany(definition, items)
-    return accepted.map(({ id, created }) => new RunHandle<O>(this.#host, id, created))
+    return this.#operations.startMany(target, items)
   }
 
-  /** The handle of a run by its id, typed by its definition, or as the caller says; nothing is looked up. */
+  /** The handle of a run by its id, typed by its definition (or the name of it), or as the caller says; nothing is looked up. */
   handle<O>(definition: Definition<never, O, never>, id: string): Handle<O>
+  handle<N extends Ds[number]['name']>(name: N, id: string): Handle<OutputOf<Found<Ds, N>>>
   handle<T = unknown>(id: string): Handle<T>
   handle(target: AnyDefinition | string, id?: string): Handle<unknown> {
-    const runId = typeof target === 'string' ? target : id
-    checkRunId(runId)
-    return new RunHandle(this.#host, runId, false)
+    return this.#operations.handle(target, id)
   }
 
   /** See `Handle.cancel`. */
-  async cancel(id: string): Promise<boolean> {
-    checkRunId(id)
-    const hub = await this.#join()
-    const outcome = await hub.submit({ type: 'cancel', commandId: this.#ids.next(), runId: id })
-    return outcome.type !== 'refused'
+  cancel(id: string): Promise<boolean> {
+    return this.#operations.cancel(id)
   }
 
   /**
    * Makes a run that ended ERROR, DEAD or CANCELLED claimable again, at its old place in the order. Steps that
    * succeeded before the first that failed stay and are not run again; attempts and crashes count anew; the history
    * tells. False for a run that is unknown or in any other status.
+   *
+   * @throws QueueDeduplicatedError if another run has taken its `dedupId`.
    */
-  async requeue(id: string): Promise<boolean> {
-    checkRunId(id)
-    const hub = await this.#join()
-    const outcome = await hub.submit({ type: 'requeue', commandId: this.#ids.next(), runId: id })
-    return outcome.type === 'requeued'
+  requeue(id: string): Promise<boolean> {
+    return this.#operations.requeue(id)
+  }
+
+  /**
+   * Gives a payload to every wait for the key (`ctx.waitForSignal`, all of one run): `'delivered'`. If no run waits for it,
+   * it is kept for the first that will: `'buffered'`, or `'replaced'` if an earlier one was kept, which is dropped.
+   *
+   * @throws InvalidIdError for a key that is empty, longer than 255 bytes, or has control characters; SerializationError
+   *   for a payload that can't be stored.
+   */
+  sendSignal(key: string, payload?: unknown): Promise<'delivered' | 'buffered' | 'replaced'> {
+    return this.#operations.sendSignal(key, payload)
   }
 
   /**
@@ -165,7 +179,7 @@ export class Engine<const Ds extends readonly AnyDefinition[] = readonly AnyDefi
    * launched engine does so by itself every 5 s.
    */
   async recover(): Promise<void> {
-    await this.#join()
+    await this.#connection.open()
     await this.#worker.recover()
   }
 
@@ -187,44 +201,24 @@ export class Engine<const Ds extends readonly AnyDefinition[] = readonly AnyDefi
   }
 
   async #shutdown(timeoutMs: number): Promise<void> {
+    this.#connection.seal()
     await this.#worker.shutdown(timeoutMs)
-    const joined = this.#joined
-    this.#joined = undefined
-    if (joined !== undefined) {
-      await joined.then(
-        (hub) => hub.release(),
-        () => {},
-      )
-    }
+    await this.#connection.close()
     this.#stopLogging()
-  }
-
-  #join(): Promise<Hub> {
-    if (this.#stopped !== undefined && this.#joined === undefined) return Promise.reject(new EngineShutdownError({}))
-    this.#joined ??= this.#hub.acquire().then(
-      () => this.#hub,
-      async (error: unknown) => {
-        this.#joined = undefined
-        await this.#hub.release()
-        throw error
-      },
-    )
-    return this.#joined
   }
 
   #assertRunning(): void {
     if (this.#stopped !== undefined) throw new EngineShutdownError({})
   }
 
-  #handlers(): ReadonlyMap<string, Handler> {
+  #handlers(starter: Starter): ReadonlyMap<string, Handler> {
     const { behaviours, state, logger } = this.#checked
     const handlers = new Map<string, Handler>()
     for (const [name, { definition, behaviour }] of behaviours) {
+      const { maxRecoveries, timeoutMs, retention, parseInput } = behaviour
       handlers.set(name, {
-        name,
-        kind: definition.kind,
-        parseInput: behaviour.parseInput,
-        body: (pass, input) => behaviour.body({ pass, state, logger }, input),
+        ...{ name, kind: definition.kind, maxRecoveries, timeoutMs, retention, parseInput },
+        body: (pass, input) => behaviour.body({ pass, state, logger, starter }, input),
       })
     }
     return handlers

@@ -2,12 +2,12 @@
 import type { Timer } from '../core/clock.ts'
 import type { Codec } from '../core/codec.ts'
 import { type Duration, toMs } from '../core/duration.ts'
-import { RunCancelledError, RunFailedError, RunNotFoundError, StoreClosedError, TimeoutError } from '../core/errors.ts'
+import { RunNotFoundError, StoreClosedError, TimeoutError } from '../core/errors.ts'
 import { checkOptions } from '../core/options.ts'
+import { failureError } from '../runtime/failure.ts'
 import type { Hub } from '../runtime/hub.ts'
-import { describeThrown } from '../runtime/thrown.ts'
 import type { Ended } from '../runtime/waiter.ts'
-import type { Ending, Failure, RunStatus } from '../store/records.ts'
+import type { Ending, RunStatus } from '../store/records.ts'
 
 /** How a run has ended. */
 export type RunResult<O> = { readonly ok: true; readonly output: O } | { readonly ok: false; readonly error: Error }
@@ -18,7 +18,10 @@ export type RunResult<O> = { readonly ok: true; readonly output: O } | { readonl
  */
 export interface Handle<O> {
   readonly id: string
-  /** True if the call that gave this handle started the run; false if the run existed, or was only looked up. */
+  /**
+   * True if the call that gave this handle started the run; false if the run existed, had the `dedupId` that was asked for,
+   * or was only looked up.
+   */
   readonly newlySubmitted: boolean
   /** @throws RunNotFoundError */
   status(): Promise<RunStatus>
@@ -36,7 +39,8 @@ export interface Handle<O> {
   fetchResult(): Promise<RunResult<O> | undefined>
   /**
    * Ends a run that is not running at once, and asks one that runs to end: its steps' signals are aborted, its body
-   * does not go on, and it is CANCELLED when they have ended. False if it has ended, is unknown, or was asked before.
+   * does not go on, and it is CANCELLED when they have ended. Runs that its body started are cancelled with it, unless they
+   * were started detached. False if it has ended, is unknown, or was asked before.
    */
   cancel(): Promise<boolean>
 }
@@ -116,25 +120,11 @@ export class RunHandle<O> implements Handle<O> {
     }
   }
 
-  async #resultOf(hub: Hub, ending: Ending): Promise<RunResult<O>> {
+  async #resultOf({ store }: Hub, ending: Ending): Promise<RunResult<O>> {
+    const { codec } = this.#host
     // The stored output is what the definition's function, typed to give an O, returned.
-    if (ending.status === 'SUCCESS') return { ok: true, output: this.#host.codec.decode(ending.output) as O }
-    const { kind } = ending.failure
-    if (ending.status === 'CANCELLED') {
-      return {
-        ok: false,
-        error: new RunCancelledError({ runId: this.id, reason: kind === 'timeout' ? kind : 'cancelled' }),
-      }
-    }
-    const [run] = await hub.store.runs([this.id])
-    return { ok: false, error: this.#failed(ending.failure, run?.attempt ?? 0) }
-  }
-
-  #failed({ kind, error }: Failure, attempts: number): RunFailedError {
-    const runId = this.id
-    if (error === null) return new RunFailedError({ runId, kind, attempts })
-    const cause = this.#host.codec.decode(error)
-    const reason = describeThrown(cause)
-    return new RunFailedError({ runId, kind, attempts, reason }, { cause })
+    if (ending.status === 'SUCCESS') return { ok: true, output: codec.decode(ending.output) as O }
+    const attempts = async (): Promise<number> => (await store.runs([this.id]))[0]?.attempt ?? 0
+    return { ok: false, error: await failureError(this.id, ending, { codec, attempts }) }
   }
 }

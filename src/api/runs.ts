@@ -1,80 +1,20 @@
-/** `engine.runs`: what the store knows of runs, their steps and their attempts, for people and for tools. */
+/** `runs`: what the store knows of runs, their steps and their attempts, for people and for tools. */
 import type { Codec } from '../core/codec.ts'
+import { checkRunId } from '../core/names.ts'
 import { checkOptions, choiceOption, integerOption, textOption } from '../core/options.ts'
 import type { Hub } from '../runtime/hub.ts'
-import type {
-  AttemptOutcome,
-  CheckpointRecord,
-  DefinitionKind,
-  FailureKind,
-  RunRecord,
-  RunStatus,
-} from '../store/records.ts'
+import type { ListRequest } from '../store/contract.ts'
+import type { CheckpointRecord, RunStatus } from '../store/records.ts'
 import { RUN_STATUSES } from '../store/records.ts'
-import { checkRunId } from './names.ts'
-
-/** A run as it is now. */
-export interface Run {
-  readonly id: string
-  readonly definition: string
-  readonly kind: DefinitionKind
-  readonly status: RunStatus
-  /** Attempts since it was started or last requeued; resumes after a sleep and hand-backs don't count. */
-  readonly attempt: number
-  /** How often its process died, or lost its lease, under it; set back by a requeue. */
-  readonly crashes: number
-  /** How often it has been requeued. */
-  readonly epoch: number
-  /** The executor that holds it or held it last. */
-  readonly executor: string | undefined
-  readonly cancelRequested: boolean
-  readonly createdAt: Date
-  readonly startedAt: Date | undefined
-  readonly endedAt: Date | undefined
-  /** Of a WAITING run: when its timer wakes it. */
-  readonly wakeAt: Date | undefined
-  /** Of a run with a timeout, once it was claimed. */
-  readonly deadline: Date | undefined
-  readonly failureKind: FailureKind | undefined
-}
-
-export interface RunDetails extends Run {
-  readonly input: unknown
-  /** Of a run that ended SUCCESS. */
-  readonly output?: unknown
-  /** What a run that ended ERROR or DEAD failed with, as it was thrown. */
-  readonly error?: unknown
-}
-
-/** A recorded durable call. */
-export interface StepRecord {
-  readonly position: number
-  /** 'step', 'sleep', 'now'. */
-  readonly kind: string
-  /** Empty for calls without a name. */
-  readonly name: string
-  readonly status: 'SUCCESS' | 'ERROR' | 'WAITING'
-  readonly output?: unknown
-  readonly error?: unknown
-  readonly attempts: number
-  /** Of a sleep. */
-  readonly wakeAt?: Date | undefined
-  readonly recordedAt: Date
-}
-
-export interface Attempt {
-  readonly epoch: number
-  readonly attempt: number
-  readonly outcome: AttemptOutcome
-  readonly executor: string | undefined
-  readonly startedAt: Date | undefined
-  readonly endedAt: Date | undefined
-  readonly failureKind: FailureKind | undefined
-}
+import { explain } from './explain.ts'
+import type { Explanation } from './explanation.ts'
+import { type Attempt, type Run, type RunDetails, type StepRecord, toAttempt, toRun } from './run.ts'
 
 export interface ListOptions {
   readonly status?: RunStatus | readonly RunStatus[]
   readonly definition?: string
+  /** Those of this queue; unset: of all, and of none. */
+  readonly queue?: string
   /** At most this many; a page never has more than 1,000. Default 100. */
   readonly limit?: number
   /** The `cursor` of the page before; one that is none of ours gives an empty page. */
@@ -96,6 +36,14 @@ export interface Runs {
   steps(id: string): Promise<readonly StepRecord[]>
   /** Oldest first; the last is the current one. Empty for an unknown run, and one that was never claimed. */
   attempts(id: string): Promise<readonly Attempt[]>
+  /**
+   * Why the run is not running, or not any more: what it waits for, which limit is in its way and who holds it, a paused
+   * queue, no live process that could run it, how it ended. undefined if there is no such run.
+   *
+   * @example
+   * console.log(String(await engine.runs.explain('convert-intro')))
+   */
+  explain(id: string): Promise<Explanation | undefined>
 }
 
 const LONGEST_PAGE = 1_000
@@ -132,27 +80,24 @@ export function runsOf(hub: () => Promise<Hub>, codec: Codec): Runs {
       checkRunId(id)
       const { store } = await hub()
       const attempts = await store.attempts(id)
-      return attempts.map(({ owner, startedAt, endedAt, failureKind, ...attempt }) => ({
-        ...attempt,
-        executor: owner ?? undefined,
-        startedAt: date(startedAt),
-        endedAt: date(endedAt),
-        failureKind: failureKind ?? undefined,
-      }))
+      return attempts.map(toAttempt)
+    },
+    explain: async (id) => {
+      checkRunId(id)
+      return explain((await hub()).store, id)
     },
   }
 }
 
 /** undefined if the cursor is none of ours: its page is empty. */
-function listRequest(
-  options: ListOptions,
-): { status?: readonly RunStatus[]; definition?: string; limit: number; beforeSeq?: number } | undefined {
-  checkOptions('runs.list', options, ['status', 'definition', 'limit', 'cursor'])
-  const { status, definition, limit = 100, cursor } = options
+function listRequest(options: ListOptions): ListRequest | undefined {
+  checkOptions('runs.list', options, ['status', 'definition', 'queue', 'limit', 'cursor'])
+  const { status, definition, queue, limit = 100, cursor } = options
   const statuses = status === undefined || Array.isArray(status) ? status : [status]
   for (const each of statuses ?? []) choiceOption('runs.list.status', each, RUN_STATUSES)
   integerOption('runs.list.limit', limit, 0)
   if (definition !== undefined) textOption('runs.list.definition', definition)
+  if (queue !== undefined) textOption('runs.list.queue', queue)
   if (cursor !== undefined && typeof cursor !== 'string') textOption('runs.list.cursor', cursor)
   if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) return undefined
   const beforeSeq = cursor === undefined ? undefined : Number(cursor)
@@ -160,27 +105,8 @@ function listRequest(
     limit: Math.min(limit, LONGEST_PAGE),
     ...(statuses === undefined ? {} : { status: statuses }),
     ...(definition === undefined ? {} : { definition }),
+    ...(queue === undefined ? {} : { queue }),
     ...(beforeSeq === undefined ? {} : { beforeSeq }),
-  }
-}
-
-function toRun(run: RunRecord): Run {
-  return {
-    id: run.id,
-    definition: run.definition,
-    kind: run.kind,
-    status: run.status,
-    attempt: run.attempt,
-    crashes: run.crashes,
-    epoch: run.epoch,
-    executor: run.owner ?? undefined,
-    cancelRequested: run.cancelRequested,
-    createdAt: new Date(run.createdAt),
-    startedAt: date(run.startedAt),
-    endedAt: date(run.endedAt),
-    wakeAt: run.status === 'WAITING' ? date(run.dueAt) : undefined,
-    deadline: date(run.deadlineAt),
-    failureKind: run.failureKind ?? undefined,
   }
 }
 
@@ -208,8 +134,4 @@ function outcomeOf(entry: CheckpointRecord, codec: Codec): Pick<StepRecord, 'sta
   if (entry.type === 'timer' || entry.value === null) return { status: 'WAITING' }
   const value = codec.decode(entry.value)
   return entry.failed ? { status: 'ERROR', error: value } : { status: 'SUCCESS', output: value }
-}
-
-function date(instant: number | null): Date | undefined {
-  return instant === null ? undefined : new Date(instant)
 }

@@ -43,19 +43,20 @@ export function stepPolicy(name: string, options: StepOptions | undefined): Step
   if (retryIf !== undefined) checkFunction(`${what}.retryIf`, retryIf)
   return {
     maxAttempts: maxAttempts === undefined ? 1 : integerOption(`${what}.maxAttempts`, maxAttempts, 1),
-    backoff: backoff === undefined ? DEFAULT_BACKOFF : backoffPolicy(`${what}.backoff`, backoff),
+    backoff: backoff === undefined ? DEFAULT_BACKOFF : backoffPolicy(`${what}.backoff`, backoff, DEFAULT_BACKOFF),
     retryIf,
     timeoutMs: timeout === undefined ? undefined : toMs(timeout, `${what}.timeout`),
   }
 }
 
-function backoffPolicy(what: string, options: BackoffOptions): Backoff {
+/** `defaults`: what is not given. @throws ConfigurationError, InvalidDurationError */
+export function backoffPolicy(what: string, options: BackoffOptions, defaults: Backoff): Backoff {
   checkOptions(what, options, ['base', 'factor', 'max', 'jitter'])
   const { base, factor, max, jitter } = options
   return {
-    baseMs: base === undefined ? DEFAULT_BACKOFF.baseMs : toMs(base, `${what}.base`),
-    factor: factor === undefined ? DEFAULT_BACKOFF.factor : numberOption(`${what}.factor`, factor, 1, Number.MAX_VALUE),
-    maxMs: max === undefined ? DEFAULT_BACKOFF.maxMs : toMs(max, `${what}.max`),
-    jitter: jitter === undefined ? DEFAULT_BACKOFF.jitter : numberOption(`${what}.jitter`, jitter, 0, 1),
+    baseMs: base === undefined ? defaults.baseMs : toMs(base, `${what}.base`),
+    factor: factor === undefined ? defaults.factor : numberOption(`${what}.factor`, factor, 1, Number.MAX_VALUE),
+    maxMs: max === undefined ? defaults.maxMs : toMs(max, `${what}.max`),
+    jitter: jitter === undefined ? defaults.jitter : numberOption(`${what}.jitter`, jitter, 0, 1),
   }
 }

@@ -29,10 +29,20 @@ export interface ErrorFields {
   readonly VALIDATION: { readonly what: string; readonly issues: readonly ValidationIssue[] }
   readonly UNKNOWN_DEFINITION: { readonly definition: string; readonly known: readonly string[] }
   readonly DUPLICATE_DEFINITION: { readonly definition: string }
+  readonly UNKNOWN_QUEUE: { readonly queue: string; readonly known: readonly string[] }
+  readonly DUPLICATE_QUEUE: { readonly queue: string }
   readonly INPUT_MISMATCH: {
     readonly runId: string
     readonly definition: string
     readonly existingDefinition: string
+  }
+  readonly QUEUE_DEDUPLICATED: {
+    /** Of a run that exists and can't be requeued; a start that is refused has none. */
+    readonly runId?: string
+    readonly queue: string
+    readonly dedupId: string
+    /** The run that has the id. */
+    readonly holder: string
   }
   readonly RUN_NOT_FOUND: { readonly runId: string }
   readonly RUN_FAILED: {
@@ -56,6 +66,7 @@ export interface ErrorFields {
     readonly site: string
   }
   readonly NESTED_DURABLE_CALL: { readonly runId: string; readonly call: string; readonly step: string }
+  readonly SIGNAL_KEY_TAKEN: { readonly runId: string; readonly key: string; readonly holder: string }
   readonly SERIALIZATION: { readonly path: string; readonly problem: string; readonly runId?: string }
   readonly STORE_UNAVAILABLE: { readonly store: string; readonly problem: string }
   readonly STORE_CORRUPT: { readonly store: string; readonly problem: string }
@@ -123,6 +134,18 @@ export const ERROR_TABLE: { readonly [Code in ErrorCode]: ErrorEntry<ErrorFields
       `Two definitions are named ${shown(definition)}. Names are unique across workflows, jobs and step runners: ` +
       `rename one of them.`,
   },
+  UNKNOWN_QUEUE: {
+    name: 'UnknownQueueError',
+    retryable: false,
+    message: ({ queue, known }) =>
+      `No queue is named ${shown(queue)}. ${known.length === 0 ? 'None is registered' : `Registered: ${known.join(', ')}`}. ` +
+      `Add queue(${shown(queue)}) to the 'queues' of the engine, or correct the name.`,
+  },
+  DUPLICATE_QUEUE: {
+    name: 'DuplicateQueueError',
+    retryable: false,
+    message: ({ queue }) => `Two queues are named ${shown(queue)}. Rename one of them, or leave one out.`,
+  },
   INPUT_MISMATCH: {
     name: 'InputMismatchError',
     retryable: false,
@@ -132,6 +155,15 @@ export const ERROR_TABLE: { readonly [Code in ErrorCode]: ErrorEntry<ErrorFields
           `stands for one input: use another key for another input, or leave out the id.`
         : `Run ${runId} exists already, as a run of ${shown(existingDefinition)}, not of ${shown(definition)}. ` +
           `Use another id.`,
+  },
+  QUEUE_DEDUPLICATED: {
+    name: 'QueueDeduplicatedError',
+    retryable: true,
+    message: ({ runId, queue, dedupId, holder }) =>
+      `Run ${holder} has the deduplication id ${shown(dedupId)} in the queue ${shown(queue)}. ` +
+      (runId === undefined
+        ? `Start again when it has ended, or give dedupPolicy: 'returnExisting' to get its handle.`
+        : `Requeue run ${runId} when that one has ended.`),
   },
   RUN_NOT_FOUND: {
     name: 'RunNotFoundError',
@@ -159,7 +191,8 @@ export const ERROR_TABLE: { readonly [Code in ErrorCode]: ErrorEntry<ErrorFields
     name: 'TimeoutError',
     retryable: true,
     message: ({ runId, timeoutMs }) =>
-      `Run ${runId} did not end within ${timeoutMs} ms. It goes on; await its result again, or with a longer timeout.`,
+      `Run ${runId} did not end within ${timeoutMs} ms. The wait is over, not the run: await its result again, or ask ` +
+      `runs.explain('${runId}') what it waits for.`,
   },
   STEP_TIMEOUT: {
     name: 'StepTimeoutError',
@@ -189,6 +222,13 @@ export const ERROR_TABLE: { readonly [Code in ErrorCode]: ErrorEntry<ErrorFields
     message: ({ runId, call, step }) =>
       `${call} was called inside the body of step ${shown(step)} of run ${runId}. A step is recorded as one unit: ` +
       `make the call from the workflow's body, before or after the step.`,
+  },
+  SIGNAL_KEY_TAKEN: {
+    name: 'SignalKeyTakenError',
+    retryable: true,
+    message: ({ runId, key, holder }) =>
+      `Run ${runId} can't wait for signals of the key ${shown(key)}, as run ${holder} does. A key belongs to one run ` +
+      `at a time: make it from something that only this run has, such as its id.`,
   },
   SERIALIZATION: {
     name: 'SerializationError',

@@ -5,66 +5,14 @@
  * `instanceof` holds within one copy of the package; `PerdureError.is(error)` and `RunFailedError.is(error)`
  * go by `code` and so hold across copies.
  */
-import {
-  ERROR_TABLE,
-  type ErrorCode,
-  type ErrorFields,
-  type FailureKind,
-  isErrorCode,
-  type ValidationIssue,
-} from './error-table.ts'
+import { ERROR_TABLE, type ErrorCode, type ErrorFields, type FailureKind, type ValidationIssue } from './error-table.ts'
+import { PerdureError } from './perdure-error.ts'
 
 export type { ErrorCode, FailureKind, ValidationIssue } from './error-table.ts'
 export { isErrorCode } from './error-table.ts'
-
-const DOCS_PAGE = 'docs/errors.md'
+export { PerdureError } from './perdure-error.ts'
 
 type Fields<Code extends ErrorCode> = ErrorFields[Code]
-
-/** The base of all errors that the library throws. */
-export abstract class PerdureError<Code extends ErrorCode = ErrorCode> extends Error {
-  /** The code that the class stands for; undefined for the base, which stands for all. */
-  static readonly code: ErrorCode | undefined = undefined
-
-  /** Stable: the class's name without 'Error', in capitals. */
-  readonly code: Code
-  /** True if the same call, made again later, may succeed. */
-  readonly retryable: boolean
-  /** Where the error is explained. */
-  readonly docs: string
-
-  constructor(code: Code, fields: ErrorFields[Code], options?: ErrorOptions) {
-    super(messageOf(code, fields), options)
-    this.code = code
-    this.retryable = ERROR_TABLE[code].retryable
-    this.docs = docsOf(code)
-    Object.assign(this, fields)
-  }
-
-  /** True for an error of this class, or of the same class in another copy of the package. */
-  static is<T extends PerdureError>(this: ErrorType<T>, error: unknown): error is T {
-    const code = codeOf(error)
-    // biome-ignore lint/complexity/noThisInStatic: each class inherits this method and answers for itself.
-    return code !== undefined && (this.code === undefined || this.code === code)
-  }
-}
-
-type ErrorType<T> = (abstract new (...args: never[]) => T) & { readonly code: ErrorCode | undefined }
-
-function messageOf<Code extends ErrorCode>(code: Code, fields: ErrorFields[Code]): string {
-  return ERROR_TABLE[code].message(fields)
-}
-
-function docsOf(code: ErrorCode): string {
-  return `${DOCS_PAGE}#${code.toLowerCase()}`
-}
-
-/** The code alone could be another library's: ours also points at its place in our docs. */
-function codeOf(error: unknown): ErrorCode | undefined {
-  if (!(error instanceof Error) || !('code' in error) || !('docs' in error)) return undefined
-  const { code, docs } = error
-  return isErrorCode(code) && docs === docsOf(code) ? code : undefined
-}
 
 /** An option is missing, unknown, or not what it may be. */
 export class ConfigurationError extends PerdureError<'CONFIGURATION'> implements Fields<'CONFIGURATION'> {
@@ -136,6 +84,27 @@ export class DuplicateDefinitionError
   }
 }
 
+/** No queue of that name is registered. */
+export class UnknownQueueError extends PerdureError<'UNKNOWN_QUEUE'> implements Fields<'UNKNOWN_QUEUE'> {
+  static override readonly code = 'UNKNOWN_QUEUE'
+  declare readonly queue: string
+  declare readonly known: readonly string[]
+
+  constructor(details: Fields<'UNKNOWN_QUEUE'>, options?: ErrorOptions) {
+    super('UNKNOWN_QUEUE', details, options)
+  }
+}
+
+/** Two queues have one name. */
+export class DuplicateQueueError extends PerdureError<'DUPLICATE_QUEUE'> implements Fields<'DUPLICATE_QUEUE'> {
+  static override readonly code = 'DUPLICATE_QUEUE'
+  declare readonly queue: string
+
+  constructor(details: Fields<'DUPLICATE_QUEUE'>, options?: ErrorOptions) {
+    super('DUPLICATE_QUEUE', details, options)
+  }
+}
+
 /** The id belongs to a run of another definition, or with another input. */
 export class InputMismatchError extends PerdureError<'INPUT_MISMATCH'> implements Fields<'INPUT_MISMATCH'> {
   static override readonly code = 'INPUT_MISMATCH'
@@ -145,6 +114,19 @@ export class InputMismatchError extends PerdureError<'INPUT_MISMATCH'> implement
 
   constructor(details: Fields<'INPUT_MISMATCH'>, options?: ErrorOptions) {
     super('INPUT_MISMATCH', details, options)
+  }
+}
+
+/** The deduplication id is held by a run that has not ended. */
+export class QueueDeduplicatedError extends PerdureError<'QUEUE_DEDUPLICATED'> implements Fields<'QUEUE_DEDUPLICATED'> {
+  static override readonly code = 'QUEUE_DEDUPLICATED'
+  declare readonly runId?: string
+  declare readonly queue: string
+  declare readonly dedupId: string
+  declare readonly holder: string
+
+  constructor(details: Fields<'QUEUE_DEDUPLICATED'>, options?: ErrorOptions) {
+    super('QUEUE_DEDUPLICATED', details, options)
   }
 }
 
@@ -244,6 +226,18 @@ export class NestedDurableCallError
   }
 }
 
+/** Another run waits for signals of this key. */
+export class SignalKeyTakenError extends PerdureError<'SIGNAL_KEY_TAKEN'> implements Fields<'SIGNAL_KEY_TAKEN'> {
+  static override readonly code = 'SIGNAL_KEY_TAKEN'
+  declare readonly runId: string
+  declare readonly key: string
+  declare readonly holder: string
+
+  constructor(details: Fields<'SIGNAL_KEY_TAKEN'>, options?: ErrorOptions) {
+    super('SIGNAL_KEY_TAKEN', details, options)
+  }
+}
+
 /** A value can't be stored, or stored text can't be read; `path` says where (`$.items[3].fn`). */
 export class SerializationError extends PerdureError<'SERIALIZATION'> implements Fields<'SERIALIZATION'> {
   static override readonly code = 'SERIALIZATION'
@@ -340,7 +334,10 @@ export const ERROR_CLASSES = {
   VALIDATION: ValidationError,
   UNKNOWN_DEFINITION: UnknownDefinitionError,
   DUPLICATE_DEFINITION: DuplicateDefinitionError,
+  UNKNOWN_QUEUE: UnknownQueueError,
+  DUPLICATE_QUEUE: DuplicateQueueError,
   INPUT_MISMATCH: InputMismatchError,
+  QUEUE_DEDUPLICATED: QueueDeduplicatedError,
   RUN_NOT_FOUND: RunNotFoundError,
   RUN_FAILED: RunFailedError,
   RUN_CANCELLED: RunCancelledError,
@@ -349,6 +346,7 @@ export const ERROR_CLASSES = {
   CLAIM_LOST: ClaimLostError,
   NON_DETERMINISM: NonDeterminismError,
   NESTED_DURABLE_CALL: NestedDurableCallError,
+  SIGNAL_KEY_TAKEN: SignalKeyTakenError,
   SERIALIZATION: SerializationError,
   STORE_UNAVAILABLE: StoreUnavailableError,
   STORE_CORRUPT: StoreCorruptError,

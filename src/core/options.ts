@@ -25,10 +25,11 @@ export function checkOptions(what: string, given: unknown, allowed: readonly str
   }
 }
 
-/** The number, if it is a whole one of at least `min`. */
-export function integerOption(option: string, value: unknown, min: number): number {
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min) return value
-  throw wrong(option, value, `a whole number of at least ${min}`)
+/** The number, if it is a whole one of at least `min`, and at most `max` if that is given. */
+export function integerOption(option: string, value: unknown, min: number, max = Number.MAX_SAFE_INTEGER): number {
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max) return value
+  const allowed = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`
+  throw wrong(option, value, `a whole number ${allowed}`)
 }
 
 /** The number, if it is finite and between `min` and `max`, both included. */

@@ -11,8 +11,9 @@ import type { EngineEvent } from '../core/engine-events.ts'
 import { ClaimLostError, EngineShutdownError, PerdureError } from '../core/errors.ts'
 import type { Random } from '../core/random.ts'
 import type { Scheduler } from '../core/scheduler.ts'
-import type { Settlement } from '../store/contract.ts'
-import type { EncodedValue, NewCheckpoint, RunStatus } from '../store/records.ts'
+import type { AppliedOutcome, NewCheckpoint, Settlement } from '../store/contract.ts'
+import type { EncodedValue, RunStatus } from '../store/records.ts'
+import { ClaimPort } from './claim-port.ts'
 import type { Handler } from './handler.ts'
 import type { Hub } from './hub.ts'
 import type { History } from './replay/history.ts'
@@ -23,7 +24,12 @@ import { type AbortReason, abortError, type DeliveryEnd, failureOf, settlementOf
 export interface Claim {
   readonly runId: string
   readonly definition: string
+  /** null: the internal queue. */
+  readonly queue: string | null
+  readonly lane: string
   readonly token: string
+  readonly leaseMs: number
+  readonly epoch: number
   readonly attempt: number
   readonly input: EncodedValue
   readonly history: History
@@ -98,9 +104,9 @@ export class Delivery {
     const { hub, scheduler, random, codec, onEvent } = this.#options
     const input = this.#handler.parseInput === undefined ? this.#decodeInput() : await this.#parseInput()
     if (!input.ok) return { type: 'refused', error: input.error }
-    const { runId, history } = claim
-    const store = (entries: readonly NewCheckpoint[]): Promise<boolean> => this.#checkpoint(entries)
-    const pass = new Pass({ runId, history, clock: hub.store.clock, scheduler, random, codec, store, onEvent })
+    const { runId, epoch, history } = claim
+    const { clock } = hub.store
+    const pass = new Pass({ runId, epoch, history, clock, scheduler, random, codec, port: this.#port(), onEvent })
     this.#pass = pass
     this.#armDeadline(pass)
     if (this.#abort !== undefined) return { type: 'aborted', reason: this.#abort }
@@ -140,15 +146,13 @@ export class Delivery {
     })
   }
 
-  #checkpoint(entries: readonly NewCheckpoint[]): Promise<boolean> {
+  #port(): ClaimPort {
     const { runId, token } = this.claim
-    return this.#options.hub.submit({ type: 'checkpoint', runId, token, entries }).then((outcome) => {
-      if (outcome.type === 'claimLost') {
-        this.#abort = 'claimLost'
-        return false
-      }
-      if (outcome.cancelRequested) this.abort('cancelled')
-      return true
+    return new ClaimPort({
+      ...{ hub: this.#options.hub, runId, token },
+      onClaimLost: () => this.abort('claimLost'),
+      onCancelRequested: () => this.abort('cancelled'),
+      onApplied: (outcome) => this.#tellRefusals(outcome),
     })
   }
 
@@ -158,7 +162,10 @@ export class Delivery {
     try {
       const outcome = await hub.submit({ type: 'settle', runId, token, entries, settlement })
       if (outcome.type === 'claimLost') this.#event({ type: 'claim.lost', ...this.#names() })
-      else this.#tellSettled(settlement, outcome.status)
+      else {
+        this.#tellRefusals(outcome)
+        this.#tellSettled(settlement, outcome.status)
+      }
     } catch (error) {
       // Trouble with the store is no outcome. Else the database refuses this very output or error.
       if (PerdureError.is(error) || (settlement.type !== 'succeed' && settlement.type !== 'fail')) throw error
@@ -173,6 +180,10 @@ export class Delivery {
       this.#event({ type: 'run.suspended', ...this.#names(), wakeAt: settlement.wakeAt })
     } else if (status === 'ENQUEUED') this.#event({ type: 'run.released', ...this.#names() })
     else this.#event({ type: 'run.ended', ...this.#names(), status })
+  }
+
+  #tellRefusals({ refusals }: AppliedOutcome): void {
+    for (const refusal of refusals) this.#event({ type: 'effect.refused', runId: this.claim.runId, refusal })
   }
 
   #leave(end: DeliveryEnd): void {

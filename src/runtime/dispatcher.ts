@@ -1,20 +1,23 @@
 /**
- * Claims what is due and has a handler here, as far as there is room, and begins it. A round claims at most a batch;
- * it comes back at once while batches are full, at the instant when the next run becomes due, when a notice says that
- * something may be claimable or a slot has come free, and as a fallback once a poll interval.
+ * Claims what is due and has a handler here, from all queues of this process in one call, as far as there is room, and
+ * begins it. A round comes back at once while it leaves something that there is room for, at the instant when something
+ * becomes claimable by time, when a notice says that something may be claimable, when a slot has come free that
+ * something may have waited for, and as a fallback once a poll interval.
  */
 import type { EpochMs } from '../core/clock.ts'
 import type { Ids } from '../core/ids.ts'
 import type { Random } from '../core/random.ts'
 import type { Scheduler } from '../core/scheduler.ts'
-import type { ClaimedRun } from '../store/contract.ts'
+import type { ClaimableDefinition, ClaimedRun, ClaimSource } from '../store/contract.ts'
 import type { CheckpointRecord } from '../store/records.ts'
 import type { Claim } from './delivery.ts'
-import type { Executor } from './executor.ts'
+import type { Executor, FreedSlot } from './executor.ts'
 import type { Hub } from './hub.ts'
 import type { Notice } from './notices.ts'
 import { readHistory } from './replay/history.ts'
 import { type Round, Service, type ServiceFailure } from './service.ts'
+import { Sources } from './sources.ts'
+import type { WorkerQueue } from './worker-queue.ts'
 
 export interface DispatcherOptions {
   readonly hub: Hub
@@ -23,29 +26,47 @@ export interface DispatcherOptions {
   readonly ids: Ids
   readonly scheduler: Scheduler
   readonly random: Random
-  readonly leaseMs: number
   /** The definitions that this process has handlers for. */
-  readonly definitions: readonly string[]
+  readonly definitions: readonly ClaimableDefinition[]
+  readonly queues: readonly WorkerQueue[]
+  readonly version: string | null
   readonly onError: (failure: ServiceFailure) => void
 }
 
-const BATCH = 100
-const POLL_MS = 1_000
+/** Without queues; one round serves all, at the shortest interval that any of them asks for. */
+const POLLING = { baseMs: 1_000, maxMs: 60_000 }
+/** Processes that were started together should not poll together. */
+const POLL_JITTER = 0.05
 
 export class Dispatcher {
   readonly service: Service
   readonly #options: DispatcherOptions
-  /** When the armed round will come, as far as it is armed for a due run. */
+  readonly #sources: Sources
+  readonly #pollMs: number
+  /** When the armed round will come, as far as it is armed for an instant. */
   #armedFor: EpochMs = Number.POSITIVE_INFINITY
-  /** The last round left something claimable for want of room. */
-  #lackedRoom = false
+  /** The last round may have left something as this process has all the runs in hand that it may have. */
+  #lackedSlots = false
+  /** From the count of what is in hand until what was claimed is. */
+  #claiming = false
   #stopListening: (() => void) | undefined
 
   constructor(options: DispatcherOptions) {
     this.#options = options
-    const { hub, scheduler, random, onError } = options
-    const tick = (): Promise<Round> => this.#round()
-    this.service = new Service({ name: 'dispatcher', tick, clock: hub.store.clock, scheduler, random, onError })
+    const { hub, executor, queues, scheduler, random, onError } = options
+    this.#sources = new Sources({ queues, loads: executor.loads, view: hub.queues, leaseMs: hub.leaseMs })
+    const listened = queues.filter((queue) => queue.listened)
+    const asked = listened.map(({ basePollingMs }) => basePollingMs)
+    this.#pollMs = asked.length === 0 ? POLLING.baseMs : Math.min(...asked)
+    this.service = new Service({
+      ...{ name: 'dispatcher', clock: hub.store.clock, scheduler, random, onError },
+      tick: () => this.#round(),
+      pollJitter: POLL_JITTER,
+      errorDelay: {
+        baseMs: this.#pollMs,
+        maxMs: Math.max(POLLING.maxMs, ...listened.map(({ maxPollingMs }) => maxPollingMs)),
+      },
+    })
   }
 
   start(): void {
@@ -58,9 +79,11 @@ export class Dispatcher {
     return this.service.stop()
   }
 
-  /** A slot has come free. */
-  roomFreed(): void {
-    if (this.#lackedRoom) this.service.wake()
+  /** A slot has come free; null: one that nothing had come for. */
+  roomFreed(freed: FreedSlot | null): void {
+    const opened = freed === null ? 'nobody' : this.#sources.openedFor(freed, this.#claiming)
+    if (opened === 'all') this.#options.hub.notices.emit({ type: 'claimable' })
+    else if (opened === 'us' || this.#lackedSlots) this.service.wake()
   }
 
   #hear(notice: Notice): void {
@@ -69,38 +92,58 @@ export class Dispatcher {
   }
 
   async #round(): Promise<Round> {
-    const { hub, executor, definitions } = this.#options
-    const wanted = executor.reserve(BATCH)
-    this.#lackedRoom = wanted < BATCH
-    if (wanted === 0) return this.#comeBack(null)
-    const claimed = await this.#claim(wanted)
-    if (claimed === wanted) return this.#comeBack(wanted < BATCH ? null : hub.store.clock.now())
-    return this.#comeBack(await hub.store.nextDue(definitions))
+    const { hub, executor } = this.#options
+    // Nothing is armed while a round is under way: what becomes due meanwhile asks for one more.
+    this.#armedFor = Number.POSITIVE_INFINITY
+    hub.queues.freshen()
+    const sources = this.#sources.open()
+    const wanted = Math.min(
+      this.#sources.batch,
+      sources.reduce((sum, { room }) => sum + room, 0),
+    )
+    const slots = executor.reserve(wanted)
+    this.#lackedSlots = slots < wanted
+    if (slots === 0) return this.#comeBack(null)
+    return this.#comeBack(await this.#claim(sources, slots))
   }
 
   #comeBack(dueAt: EpochMs | null): Round {
     this.#armedFor = dueAt ?? Number.POSITIVE_INFINITY
-    return { dueAt, pollAfterMs: POLL_MS }
+    return { dueAt, pollAfterMs: this.#pollMs }
   }
 
-  /** Claims into reserved slots and begins what was claimed; gives how many there were. */
-  async #claim(slots: number): Promise<number> {
-    const { hub, executor, owner, ids, leaseMs, definitions } = this.#options
+  /** Claims into reserved slots and begins what was claimed; gives when to come back for more. */
+  async #claim(sources: readonly ClaimSource[], slots: number): Promise<EpochMs | null> {
+    const { hub, executor, owner, ids, definitions, version } = this.#options
     let begun = 0
+    this.#claiming = true
     try {
       const tokens = Array.from({ length: slots }, () => ids.next())
-      const claimed = await hub.claim({ owner, tokens, leaseMs, definitions })
-      // Nothing was left behind for want of room: slots that come free, these first, are no reason to look again.
-      if (claimed.length < slots) this.#lackedRoom = false
-      const histories = await this.#histories(claimed).catch((error: unknown) => this.#handBack(claimed, error))
-      for (const run of claimed) {
+      const askedAt = hub.store.clock.now()
+      const { runs, nextAt } = await hub.claim({ owner, tokens, definitions, version, sources })
+      const leftSome = this.#leftSome(sources, runs, slots)
+      const histories = await this.#histories(runs).catch((error: unknown) => this.#handBack(runs, error))
+      for (const claimed of runs) {
         begun += 1
-        executor.begin(claimOf(run, histories.get(run.run.id) ?? []))
+        executor.begin(this.#claimOf(claimed, histories.get(claimed.run.id) ?? []))
       }
-      return claimed.length
+      if (leftSome) return hub.store.clock.now()
+      // An answer of "now" that finds nothing would never rest.
+      return runs.length === 0 && nextAt !== null && nextAt <= askedAt ? null : nextAt
     } finally {
+      this.#claiming = false
       executor.unreserve(slots - begun)
     }
+  }
+
+  /** True if something may be left that there is room for. */
+  #leftSome(sources: readonly ClaimSource[], runs: readonly ClaimedRun[], slots: number): boolean {
+    const counts = new Map<string | null, number>()
+    for (const { run } of runs) counts.set(run.queue, (counts.get(run.queue) ?? 0) + 1)
+    if (runs.length === slots) return !this.#lackedSlots
+    // Slots that come free, the unused ones first, are no reason to look again.
+    this.#lackedSlots = false
+    return sources.some((source) => this.#sources.leftSome(source, counts.get(source.queue) ?? 0))
   }
 
   /** A claim that can't be begun is no crash: it is given back, and the round fails. */
@@ -118,9 +161,13 @@ export class Dispatcher {
     const resumed = claimed.filter(({ run }) => run.deliveries > 1).map(({ run }) => run.id)
     return resumed.length === 0 ? new Map() : this.#options.hub.store.histories(resumed)
   }
-}
 
-function claimOf({ run, token, input }: ClaimedRun, entries: readonly CheckpointRecord[]): Claim {
-  const { id: runId, definition, attempt, deadlineAt, cancelRequested } = run
-  return { runId, definition, token, attempt, input, history: readHistory(entries), deadlineAt, cancelRequested }
+  #claimOf({ run, token, input }: ClaimedRun, entries: readonly CheckpointRecord[]): Claim {
+    const { id: runId, definition, queue, epoch, attempt, deadlineAt, cancelRequested } = run
+    const leaseMs = this.#sources.leaseOf(queue)
+    const history = readHistory(entries)
+    // By its key also on a plain queue, which may become a partitioned one while the run is in hand.
+    const names = { runId, definition, queue, lane: run.partitionKey ?? '' }
+    return { ...names, token, leaseMs, epoch, attempt, input, history, deadlineAt, cancelRequested }
+  }
 }

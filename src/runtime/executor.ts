@@ -7,17 +7,26 @@ import type { Claim, DeliveryOptions } from './delivery.ts'
 import { Delivery } from './delivery.ts'
 import { detached } from './detached-context.ts'
 import type { Handler } from './handler.ts'
+import { QueueLoads } from './queue-loads.ts'
+
+/** Of a run that this process has in hand no more. */
+export interface FreedSlot {
+  readonly queue: string | null
+  readonly lane: string
+}
 
 export interface ExecutorOptions extends DeliveryOptions {
   readonly handlers: ReadonlyMap<string, Handler>
   readonly maxConcurrent: number
   /** Keeps the lease of a claim while it is held here. */
-  readonly keeper: { hold(runId: string, token: string): void; drop(token: string): void }
-  /** Called when a slot has come free. */
-  readonly onRoom: () => void
+  readonly keeper: { hold(runId: string, token: string, leaseMs: number): void; drop(token: string): void }
+  /** Called when a slot has come free; null: one that was only reserved. */
+  readonly onRoom: (freed: FreedSlot | null) => void
 }
 
 export class Executor {
+  /** What is in hand of each queue; of the internal one, which has no limits, nothing is counted. */
+  readonly loads = new QueueLoads()
   readonly #options: ExecutorOptions
   readonly #deliveries = new Map<string, Delivery>()
   #reserved = 0
@@ -40,7 +49,7 @@ export class Executor {
   /** Gives back slots that no claim came for. */
   unreserve(slots: number): void {
     this.#reserved -= slots
-    if (slots > 0) this.#options.onRoom()
+    if (slots > 0) this.#options.onRoom(null)
     this.#tellEmpty()
   }
 
@@ -51,7 +60,8 @@ export class Executor {
     invariant(handler !== undefined, 'only runs of registered definitions are claimed')
     const delivery = new Delivery(claim, handler, this.#options)
     this.#deliveries.set(claim.token, delivery)
-    this.#options.keeper.hold(claim.runId, claim.token)
+    if (claim.queue !== null) this.loads.add(claim.queue, claim.lane)
+    this.#options.keeper.hold(claim.runId, claim.token, claim.leaseMs)
     if (this.#draining) delivery.abort('shutdown')
     // A direct start runs in no other async context than a resume: a body must not see who started it.
     void detached(() => this.#deliver(delivery))
@@ -101,9 +111,11 @@ export class Executor {
 
   async #deliver(delivery: Delivery): Promise<void> {
     await delivery.run()
-    this.#deliveries.delete(delivery.claim.token)
-    this.#options.keeper.drop(delivery.claim.token)
-    this.#options.onRoom()
+    const { token, queue, lane } = delivery.claim
+    this.#deliveries.delete(token)
+    if (queue !== null) this.loads.remove(queue, lane)
+    this.#options.keeper.drop(token)
+    this.#options.onRoom({ queue, lane })
     this.#tellEmpty()
   }
 

@@ -9,7 +9,7 @@ import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { ProcessRecord } from '../store/records.ts'
 
-export type ProcessIdentity = Omit<ProcessRecord, 'owner' | 'registeredAt'>
+export type ProcessIdentity = Pick<ProcessRecord, 'host' | 'pid' | 'pidStart' | 'bootId' | 'pidNamespace'>
 
 /** What is asked of the operating system. Reads give null for what can't be read. */
 export interface HostSystem {

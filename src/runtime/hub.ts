@@ -1,6 +1,6 @@
 /**
  * What all engines and clients of this process that share one store object have in common: the committer, so that
- * their commands share commits; the waiter, so that their waits share queries; and the notices of what was committed.
+ * their commands share commits; the waiters, so that their waits share queries; and the notices of what was committed.
  *
  * The store is opened by the first that comes and closed by the last that leaves.
  */
@@ -11,24 +11,27 @@ import { Emitter } from '../core/events.ts'
 import { type Random, realRandom } from '../core/random.ts'
 import { realScheduler, type Scheduler } from '../core/scheduler.ts'
 import type {
-  AcceptedRun,
-  ClaimedRun,
+  ClaimOutcome,
   ClaimRequest,
   Command,
-  FencedOutcome,
-  Outcome,
+  NewQueue,
   OutcomeOf,
-  ReclaimedRun,
+  QueueChange,
+  ReclaimOutcome,
   ReclaimRequest,
-  SettleCommand,
   Store,
+  SweepOutcome,
+  SweepRequest,
 } from '../store/contract.ts'
-import { type Ending, isTerminal } from '../store/records.ts'
+import type { EncodedValue, QueueRecord } from '../store/records.ts'
+import { announce } from './announcements.ts'
+import { Caveats } from './caveats.ts'
 import { Committer, type Trouble } from './committer/committer.ts'
 import { detached } from './detached-context.ts'
 import { LEASE_MS } from './lease-keeper.ts'
 import type { Notice } from './notices.ts'
-import { Waiter } from './waiter.ts'
+import { QueueView } from './queue-view.ts'
+import { type Ended, endingWaiter, type SignalWait, signalWaiter, type Waiter } from './waiter.ts'
 
 /** Real time, turns and randomness for all who share the hub. */
 export interface HubOptions {
@@ -46,10 +49,17 @@ export class Hub {
   readonly store: Store
   readonly notices = new Emitter<Notice>()
   readonly events = new Emitter<EngineEvent>()
-  readonly waiter: Waiter
+  /** Waits for runs to end. */
+  readonly waiter: Waiter<string, Ended>
+  /** Waits for signals of runs that this process has in hand. */
+  readonly signals: Waiter<SignalWait, EncodedValue | null>
+  /** The queues as this process knows them. */
+  readonly queues: QueueView
   readonly scheduler: Scheduler
   readonly random: Random
   readonly leaseMs: number
+  readonly #caveats: Caveats
+  readonly #emit = (notice: Notice): void => this.notices.emit(notice)
   #committer: Committer | undefined
   #unwatch: (() => void) | undefined
   #users = 0
@@ -61,7 +71,12 @@ export class Hub {
     this.scheduler = options.scheduler
     this.random = options.random
     this.leaseMs = options.leaseMs ?? LEASE_MS
-    this.waiter = new Waiter(store, options.scheduler)
+    this.waiter = endingWaiter(store, options.scheduler)
+    this.signals = signalWaiter(store, options.scheduler)
+    this.queues = new QueueView(store)
+    // A limit may be higher now, a queue no longer paused.
+    this.queues.changes.on(() => this.#emit({ type: 'claimable' }))
+    this.#caveats = new Caveats(this.queues, (event) => this.events.emit(event))
   }
 
   /** The hub of a store object; the first to ask decides on its options (a simulator comes before any engine). */
@@ -93,26 +108,44 @@ export class Hub {
   /** Submits a command and announces what it did. */
   async submit<C extends Command>(command: C): Promise<OutcomeOf<C>> {
     const outcome = await this.committer.submit(command)
-    this.#announce(command, outcome)
+    announce(command, outcome, this.store.clock.now(), this.#emit)
+    this.#caveats.look(command, outcome)
     return outcome
   }
 
-  claim(request: ClaimRequest): Promise<readonly ClaimedRun[]> {
+  claim(request: ClaimRequest): Promise<ClaimOutcome> {
     return this.committer.claim(request)
   }
 
-  async reclaim(request: ReclaimRequest): Promise<readonly ReclaimedRun[]> {
-    const runs = await this.committer.reclaim(request)
-    for (const run of runs) {
-      if (run.ending === null) this.notices.emit({ type: 'claimable' })
-      else this.#ended(run.id, run.ending)
-    }
-    return runs
+  async reclaim(request: ReclaimRequest): Promise<ReclaimOutcome> {
+    const outcome = await this.committer.reclaim(request)
+    if (outcome.rippled) this.#emit({ type: 'changed' })
+    // Those that have ended have left room to others of their queues.
+    else if (outcome.runs.length > 0) this.#emit({ type: 'claimable' })
+    for (const { id: runId, ending } of outcome.runs) if (ending !== null) this.#emit({ type: 'ended', runId, ending })
+    return outcome
   }
 
-  /** True while commands are under way. */
+  sweep(request: SweepRequest): Promise<SweepOutcome> {
+    return this.committer.sweep(request)
+  }
+
+  async registerQueues(queues: readonly NewQueue[]): Promise<readonly QueueRecord[]> {
+    const records = await this.committer.registerQueues(queues)
+    this.queues.learn(records)
+    return records
+  }
+
+  /** undefined: no such queue is registered. */
+  async changeQueue(name: string, change: QueueChange): Promise<QueueRecord | undefined> {
+    const record = await this.committer.changeQueue(name, change)
+    if (record !== undefined) this.queues.learn([record], { configured: true })
+    return record
+  }
+
+  /** True while commands, or questions on behalf of those who wait, are under way. */
   busy(): boolean {
-    return (this.#committer?.pending() ?? 0) > 0
+    return (this.#committer?.pending() ?? 0) > 0 || this.waiter.busy || this.signals.busy
   }
 
   activity(): number {
@@ -128,8 +161,12 @@ export class Hub {
       random: this.random,
       onTrouble: (trouble) => this.#tellTrouble(trouble),
     })
-    this.#unwatch = this.store.watch(() => this.notices.emit({ type: 'changed' }))
+    this.#unwatch = this.store.watch(() => {
+      this.queues.outdate()
+      this.#emit({ type: 'changed' })
+    })
     this.waiter.start(this.notices)
+    this.signals.start(this.notices)
   }
 
   async #close(): Promise<void> {
@@ -138,6 +175,7 @@ export class Hub {
     this.#committer = undefined
     this.#unwatch?.()
     this.waiter.stop()
+    this.signals.stop()
     await committer.close()
     await this.store.close()
   }
@@ -152,34 +190,5 @@ export class Hub {
     const passed = detached(() => this.#gate.then(step))
     this.#gate = passed.catch(() => {})
     return passed
-  }
-
-  #announce(command: Command, outcome: Outcome): void {
-    if (outcome.type === 'accepted') this.#accepted(outcome.runs)
-    else if (command.type === 'settle' && outcome.type === 'applied') this.#settled(command, outcome)
-    else if (outcome.type === 'requeued') this.notices.emit({ type: 'claimable' })
-    else if (outcome.type === 'requested' && outcome.token !== null) {
-      this.notices.emit({ type: 'cancelRequested', token: outcome.token })
-    } else if (command.type === 'cancel' && outcome.type === 'cancelled') {
-      this.#ended(command.runId, { status: 'CANCELLED', failure: { kind: 'cancelled', error: null } })
-    }
-  }
-
-  #accepted(runs: readonly AcceptedRun[]): void {
-    if (runs.some((run) => run.created && run.status === 'ENQUEUED')) this.notices.emit({ type: 'claimable' })
-  }
-
-  #settled(command: SettleCommand, outcome: FencedOutcome & { type: 'applied' }): void {
-    if (outcome.ending !== null) this.#ended(command.runId, outcome.ending)
-    // A resend is not told with what the run has ended: whoever waits has to ask.
-    else if (isTerminal(outcome.status)) this.notices.emit({ type: 'changed' })
-    else if (outcome.status === 'ENQUEUED') this.notices.emit({ type: 'claimable' })
-    else if (outcome.status === 'WAITING' && command.settlement.type === 'suspend') {
-      this.notices.emit({ type: 'due', dueAt: command.settlement.wakeAt })
-    }
-  }
-
-  #ended(runId: string, ending: Ending): void {
-    this.notices.emit({ type: 'ended', runId, ending })
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Keeps the claims of this engine alive: renews the lease of each at a third of it, from the claim until its
- * delivery has ended, by the store's lease thread where it has one (which goes on while the event loop is blocked),
- * else in this thread.
+ * Keeps the claims of this engine that have leases of one length alive: renews each at a third of its lease, from the
+ * claim until its delivery has ended, by the store's lease thread where it has one (which goes on while the event loop
+ * is blocked), else in this thread. The thread is started for the first claim.
  *
  * Renewal goes by token list, so a claim that was taken away is found lost and never revived.
  */
@@ -46,6 +46,8 @@ export class LeaseKeeper {
   readonly #held = new Map<string, Held>()
   #thread: LeaseThread | null = null
   #started = false
+  /** No lease thread has been asked for, or the last one was stopped. */
+  #threadless = true
   #expiry: { readonly at: EpochMs; readonly timer: Timer } | null = null
 
   constructor(options: LeaseKeeperOptions) {
@@ -68,7 +70,7 @@ export class LeaseKeeper {
   start(): void {
     if (this.#started) return
     this.#started = true
-    this.#startThread()
+    if (this.#held.size > 0) this.#startThread()
     this.#armExpiry()
     this.#service.start()
   }
@@ -78,6 +80,7 @@ export class LeaseKeeper {
     const thread = this.#thread
     this.#started = false
     this.#thread = null
+    this.#threadless = true
     this.#armExpiry()
     await Promise.all([this.#service.stop(), thread?.stop()])
   }
@@ -85,7 +88,8 @@ export class LeaseKeeper {
   /** To be called before the claimed run's handler, which may block the event loop from its first line. */
   hold(runId: string, token: string): void {
     this.#held.set(token, { runId, since: this.#options.store.clock.now() })
-    this.#thread?.hold([{ runId, token }])
+    if (this.#started && this.#threadless) this.#startThread()
+    else this.#thread?.hold([{ runId, token }])
     this.#armExpiry()
   }
 
@@ -174,6 +178,14 @@ export class LeaseKeeper {
   }
 
   #startThread(): void {
+    this.#threadless = false
+    this.#tell(() => {
+      this.#thread = this.#newThread()
+      this.#thread?.hold(this.#claims())
+    })
+  }
+
+  #newThread(): LeaseThread | null {
     const { store, maxBlockedMs = MAX_BLOCKED_MS } = this.#options
     const thread = store.leaseThread({
       leaseMs: this.#leaseMs,
@@ -188,8 +200,7 @@ export class LeaseKeeper {
         this.#service.wake()
       },
     })
-    this.#thread = thread
-    if (this.#held.size > 0) thread?.hold(this.#claims())
+    return thread
   }
 
   #claims(): readonly HeldClaim[] {

@@ -8,7 +8,9 @@ export type Notice =
   /** A run becomes claimable at an instant. */
   | { readonly type: 'due'; readonly dueAt: EpochMs }
   | { readonly type: 'ended'; readonly runId: string; readonly ending: Ending }
+  /** A signal has come for a run that waits for it; null: for which isn't known. */
+  | { readonly type: 'signalled'; readonly runId: string | null }
   /** The holder of this token has been asked to cancel its run. */
   | { readonly type: 'cancelRequested'; readonly token: string }
-  /** Another process changed the store in some way. */
+  /** Runs were changed that nobody can name: by another process, or along with another run. */
   | { readonly type: 'changed' }

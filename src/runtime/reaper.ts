@@ -52,7 +52,7 @@ async function round(options: ReaperOptions): Promise<Round> {
   await beforeRound?.()
   const processes = await store.processes()
   const deadOwners = processes.filter((process) => knownDead(process)).map(({ owner }) => owner)
-  const reclaimed = await committer.reclaim({ deadOwners, limit: BATCH })
+  const { runs: reclaimed } = await committer.reclaim({ deadOwners, limit: BATCH })
   if (reclaimed.length > 0) onReclaimed(reclaimed)
   if (reclaimed.length >= BATCH) return { dueAt: store.clock.now(), pollAfterMs: EVERY_MS }
 

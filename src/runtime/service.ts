@@ -36,6 +36,8 @@ export interface ServiceOptions {
   readonly onError: (failure: ServiceFailure) => void
   /** Of the timer of `pollAfterMs`; 'poll' if unset. */
   readonly rank?: Exclude<TimerRank, 'due'>
+  /** The fraction by which a real wait of `pollAfterMs` may be shorter or longer; 0 if unset. */
+  readonly pollJitter?: number
   /** How long to wait after failed rounds, in real time; 1 s to 60 s if unset. */
   readonly errorDelay?: { readonly baseMs: number; readonly maxMs: number }
 }
@@ -139,7 +141,7 @@ export class Service {
 
   #arm({ dueAt, pollAfterMs }: Round): void {
     if (!this.#started) return
-    const { clock, scheduler, rank = 'poll' } = this.#options
+    const { clock, scheduler, random, rank = 'poll', pollJitter = 0 } = this.#options
     const now = clock.now()
     const again = (): void => this.wake()
     if (dueAt !== null && dueAt <= now) {
@@ -147,8 +149,11 @@ export class Service {
       return
     }
     // A real clock may be set back; what polls must not wait for the instant to come round again.
+    const spread = pollJitter === 0 ? 1 : 1 + pollJitter * (2 * random.next() - 1)
     const poll =
-      clock.kind === 'mock' ? clock.at(now + pollAfterMs, again, { rank }) : scheduler.after(pollAfterMs, again)
+      clock.kind === 'mock'
+        ? clock.at(now + pollAfterMs, again, { rank })
+        : scheduler.after(pollAfterMs * spread, again)
     this.#timers = dueAt === null ? [poll] : [poll, clock.at(dueAt, again, { rank: 'due' })]
   }
 

@@ -30,7 +30,7 @@ export function settlementOf(
     case 'refused':
       return { type: 'dead', failure: failureOf('permanent', end.error, codec) }
     case 'suspended':
-      return { type: 'suspend', wakeAt: end.wakeAt }
+      return { type: 'suspend', wakeAt: end.wakeAt, children: end.children }
     case 'diverged':
       return { type: 'dead', failure: failureOf('nondeterminism', end.error, codec) }
     case 'failed':

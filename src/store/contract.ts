@@ -18,147 +18,67 @@
  * rejection means that the database refuses some command of the batch: split it to find which.
  */
 import type { Clock, EpochMs } from '../core/clock.ts'
+import type { Command, Outcome } from './commands.ts'
 import type {
   AttemptRecord,
   CheckpointRecord,
   DefinitionKind,
   EncodedValue,
   Ending,
-  Failure,
-  NewCheckpoint,
+  KvRecord,
   ProcessRecord,
+  QueueKnobs,
+  QueueRecord,
+  Retention,
   RunRecord,
   RunStatus,
+  WaitRecord,
 } from './records.ts'
 
-export interface NewRun {
-  readonly id: string
-  readonly definition: string
-  readonly kind: DefinitionKind
-  readonly queue: string | null
-  readonly input: EncodedValue
-  readonly inputHash: string
-  readonly maxRecoveries: number
-  readonly timeoutMs: number | null
-  /** A direct start: recorded and claimed in one commit. */
-  readonly claim: NewClaim | null
-}
-
-export interface NewClaim {
-  readonly token: string
-  readonly owner: string
-  readonly leaseMs: number
-}
-
-// ── The commit lane ─────────────────────────────────────────────────────────────────────────────────────────────
-
-/** Accepts runs, all or none of them. Keys: the ids of the runs. */
-export interface EnqueueCommand {
-  readonly type: 'enqueue'
-  readonly commandId: string
-  readonly runs: readonly NewRun[]
-}
-/** `mismatch`: `id` exists under another definition or with another input; nothing of the command is stored. */
-export type EnqueueOutcome =
-  | { readonly type: 'accepted'; readonly runs: readonly AcceptedRun[] }
-  | { readonly type: 'mismatch'; readonly id: string; readonly definition: string }
-/** `created: false`: the run existed already, with the same definition and input. */
-export interface AcceptedRun {
-  readonly id: string
-  readonly created: boolean
-  readonly status: RunStatus
-}
-
-/**
- * Appends to a run's history. An entry that is there already at its `seq` is a resend and applied; one that is there
- * as another is refused, by a rejection: a recorded outcome never changes, and none is lost in silence.
- */
-export interface CheckpointCommand {
-  readonly type: 'checkpoint'
-  readonly runId: string
-  readonly token: string
-  readonly entries: readonly NewCheckpoint[]
-}
-
-/**
- * Ends a delivery. A run whose cancellation was requested ends CANCELLED, whatever the settlement says; the
- * `entries` are recorded all the same (they are steps that did run).
- */
-export interface SettleCommand {
-  readonly type: 'settle'
-  readonly runId: string
-  readonly token: string
-  readonly entries: readonly NewCheckpoint[]
-  readonly settlement: Settlement
-}
-export type Settlement =
-  | { readonly type: 'succeed'; readonly output: EncodedValue }
-  /** ERROR: the function's own verdict. */
-  | { readonly type: 'fail'; readonly failure: Failure }
-  /** DEAD: dead-lettered. */
-  | { readonly type: 'dead'; readonly failure: Failure }
-  | { readonly type: 'cancel'; readonly failure: Failure }
-  /** WAITING until `wakeAt`, or the deadline of the run if that is earlier. */
-  | { readonly type: 'suspend'; readonly wakeAt: EpochMs }
-  /** Handed back: ENQUEUED at its old place, no attempt spent. */
-  | { readonly type: 'release' }
-
-/** Of a fenced command. `claimLost`: the run is not PENDING under this token; nothing was changed. */
-export type FencedOutcome =
-  | {
-      readonly type: 'applied'
-      readonly status: RunStatus
-      /** What the run ended with, if this very command ended it (null when it is a resend). */
-      readonly ending: Ending | null
-      /** The run is still PENDING and has been asked to cancel. */
-      readonly cancelRequested: boolean
-    }
-  | { readonly type: 'claimLost' }
-
-/** Cancels a run: at once, unless it is PENDING, which is asked to end. */
-export interface CancelCommand {
-  readonly type: 'cancel'
-  readonly commandId: string
-  readonly runId: string
-}
-/** `refused`: unknown, already terminal, or already requested (`status` says which; null: unknown). */
-export type CancelOutcome =
-  | { readonly type: 'cancelled' }
-  | { readonly type: 'requested'; readonly owner: string | null; readonly token: string | null }
-  | { readonly type: 'refused'; readonly status: RunStatus | null }
-
-/** Makes an ERROR, DEAD or CANCELLED run claimable again, at its old place, in a new epoch. */
-export interface RequeueCommand {
-  readonly type: 'requeue'
-  readonly commandId: string
-  readonly runId: string
-}
-export type RequeueOutcome =
-  | { readonly type: 'requeued' }
-  | { readonly type: 'refused'; readonly status: RunStatus | null }
-
-export type Command = EnqueueCommand | CheckpointCommand | SettleCommand | CancelCommand | RequeueCommand
-export type OutcomeOf<C extends Command> = C extends EnqueueCommand
-  ? EnqueueOutcome
-  : C extends CheckpointCommand | SettleCommand
-    ? FencedOutcome
-    : C extends CancelCommand
-      ? CancelOutcome
-      : RequeueOutcome
-export type Outcome = EnqueueOutcome | FencedOutcome | CancelOutcome | RequeueOutcome
+export type * from './commands.ts'
 
 // ── The claim lane ──────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Claims at most as many runs as `tokens` has, of the definitions named, from the internal queue: first suspended
- * runs that are due, by their due instant, then enqueued ones in order of `seq`. A run already held under one of the
- * tokens is answered again (a resend), before new ones are claimed.
+ * Claims at most as many runs as `tokens` has, from all sources, within every limit of their queues, exactly. A run
+ * already held under one of the tokens is answered again (a resend), before new ones are claimed.
+ *
+ * Order: first suspended runs that are due, by their due instant and then `seq`; then enqueued ones, one of each source
+ * in turn: of a plain queue by `rank` and then `seq`, of a partitioned one a run of each lane in turn, the lane first
+ * that has waited longest for its turn. Delayed runs that are due are promoted in the same transaction, and keep the
+ * place that their `seq` gives them.
  */
 export interface ClaimRequest {
   readonly owner: string
   readonly tokens: readonly string[]
+  readonly definitions: readonly ClaimableDefinition[]
+  /** Runs bound to another version are passed over, and the claimed ones bound to this one; null: no gate. */
+  readonly version: string | null
+  readonly sources: readonly ClaimSource[]
+}
+/** What a definition says of its runs, where the start did not know it (`NewRun.kind` is null). */
+export interface ClaimableDefinition {
+  readonly name: string
+  readonly kind: DefinitionKind
+  readonly maxRecoveries: number
+  readonly timeoutMs: number | null
+}
+export interface ClaimSource {
+  /** null: the internal queue, which knows no limits. */
+  readonly queue: string | null
   readonly leaseMs: number
-  readonly definitions: readonly string[]
+  /** At most so many of this queue in this call. */
+  readonly room: number
+  /**
+   * Of a partitioned queue: how many runs of one lane this process may have, and how many it has of which. The limit of
+   * an owner doesn't change, and it counts at least the claims that the store knows to be its own.
+   */
+  readonly lanes: { readonly limit: number; readonly running: ReadonlyMap<string, number> } | null
+}
+export interface ClaimOutcome {
+  readonly runs: readonly ClaimedRun[]
+  /** The next instant, not yet past, at which time alone may make a run of these sources claimable; null: none is known. */
+  readonly nextAt: EpochMs | null
 }
 export interface ClaimedRun {
   readonly run: RunRecord
@@ -185,6 +105,11 @@ export interface ReclaimRequest {
   /** At most this many runs in one call. */
   readonly limit: number
 }
+export interface ReclaimOutcome {
+  readonly runs: readonly ReclaimedRun[]
+  /** Other runs were changed too (`AppliedOutcome.rippled`). */
+  readonly rippled: boolean
+}
 export interface ReclaimedRun {
   readonly id: string
   readonly token: string
@@ -193,14 +118,63 @@ export interface ReclaimedRun {
   readonly ending: Ending | null
 }
 
+// ── Queues and retention ────────────────────────────────────────────────────────────────────────────────────────
+
+export interface NewQueue extends QueueKnobs {
+  readonly name: string
+  readonly configVersion: number
+}
+/** Unset: stays as it is. */
+export type QueueChange = Partial<QueueKnobs> & { readonly paused?: boolean; readonly configVersion?: number }
+
+/**
+ * Removes runs that have ended for longer than their retention says, with all that belongs to them, at most `limit`;
+ * also what the store keeps for resends, once no resend can come any more. A definition without a retention of its
+ * own has that of the queue its run was in.
+ */
+export interface SweepRequest {
+  readonly definitions: readonly { readonly name: string; readonly retention: Retention | null }[]
+  readonly limit: number
+}
+/** `nextAt`: when the next of these runs is to be removed; now or earlier if some are left, null: none is known. */
+export interface SweepOutcome {
+  readonly removed: number
+  readonly nextAt: EpochMs | null
+}
+
 // ── Reads ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export interface ListRequest {
   readonly status?: readonly RunStatus[]
   readonly definition?: string
+  readonly queue?: string
   readonly limit: number
   /** Runs after this `seq`, in descending order of it: the newest first. Unset: from the newest. */
   readonly beforeSeq?: number
+}
+
+/** Runs of a queue by what they do now. `keyless`: those that no partition key lets be dispatched, of `enqueued`. */
+export interface QueueStats {
+  readonly enqueued: number
+  readonly delayed: number
+  readonly pending: number
+  readonly waiting: number
+  readonly keyless: number
+}
+
+/** What decides whether a run may be claimed, in one consistent look. */
+export interface Situation {
+  readonly run: RunRecord
+  /** null: it is on the internal queue, or on one that no engine has registered yet. */
+  readonly queue: QueueRecord | null
+  /** Runs that count against the global limit of its lane, if there is one: how many, and some of them, oldest first. */
+  readonly active: number
+  readonly holders: readonly string[]
+  /** When the rate limit lets the next run of its lane start; null: now, or there is none. */
+  readonly rateOpensAt: EpochMs | null
+  /** Runs of its lane that go first, counted up to 1,000. */
+  readonly ahead: number
+  readonly waits: readonly WaitRecord[]
 }
 
 export interface StoreCapabilities {
@@ -237,9 +211,17 @@ export interface Store {
    * then covers the commands up to there (at least one), and the rest was not tried.
    */
   commit(commands: readonly Command[]): Promise<readonly Outcome[]>
-  claim(request: ClaimRequest): Promise<readonly ClaimedRun[]>
+  claim(request: ClaimRequest): Promise<ClaimOutcome>
   renew(claims: readonly HeldClaim[], leaseMs: number): Promise<RenewOutcome>
-  reclaim(request: ReclaimRequest): Promise<readonly ReclaimedRun[]>
+  reclaim(request: ReclaimRequest): Promise<ReclaimOutcome>
+  sweep(request: SweepRequest): Promise<SweepOutcome>
+  /**
+   * Registers queues: writes those that are new, and those whose `configVersion` is not older than what is there.
+   * Answers with what holds now, in the order given. What runs derive from a queue changes with it.
+   */
+  registerQueues(queues: readonly NewQueue[]): Promise<readonly QueueRecord[]>
+  /** Changes a queue that is registered; undefined: it is not. */
+  changeQueue(name: string, change: QueueChange): Promise<QueueRecord | undefined>
   registerProcess(process: Omit<ProcessRecord, 'registeredAt'>): Promise<void>
   /** Removes those that hold no claim any more; the others stay until theirs are reclaimed. */
   removeProcesses(owners: readonly string[]): Promise<void>
@@ -257,10 +239,19 @@ export interface Store {
   attempts(id: string): Promise<readonly AttemptRecord[]>
   /** Claims of this owner whose runs have been asked to cancel. */
   cancelRequests(owner: string): Promise<readonly HeldClaim[]>
-  /**
-   * When the next run of these definitions becomes claimable: now or earlier if one is ENQUEUED; null: none by time.
-   */
-  nextDue(definitions: readonly string[]): Promise<EpochMs | null>
+  /** Payloads of waits that a signal has resolved; others are left out. In order of the request, by its index. */
+  signals(
+    waits: readonly { readonly runId: string; readonly position: number }[],
+  ): Promise<ReadonlyMap<number, EncodedValue>>
+  /** All registered queues, by name. */
+  queues(): Promise<readonly QueueRecord[]>
+  queueStats(name: string): Promise<QueueStats>
+  /** undefined: no such run. */
+  situation(id: string): Promise<Situation | undefined>
+  /** Values of keys, in the order asked; undefined where there is none. */
+  values(keys: readonly string[]): Promise<readonly (EncodedValue | undefined)[]>
+  /** Keys that begin with `prefix`, in order of code points, after `after` (null: from the first). */
+  scan(prefix: string, after: string | null, limit: number): Promise<readonly KvRecord[]>
   /** When the next lease ends; null: no claim is live. */
   nextExpiry(): Promise<EpochMs | null>
 

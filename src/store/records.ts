@@ -47,9 +47,22 @@ export interface RunRecord {
   readonly seq: number
   readonly id: string
   readonly definition: string
-  readonly kind: DefinitionKind
+  /** null: started by name alone, and not claimed yet. */
+  readonly kind: DefinitionKind | null
   /** null: the internal queue, which every engine with the definition serves. */
   readonly queue: string | null
+  /** As it was asked for. Lower goes first, where the queue heeds it. */
+  readonly priority: number
+  readonly partitionKey: string | null
+  /**
+   * The part of its queue that the run belongs to: every limit and the order count per lane. The partition key on
+   * a partitioned queue (null without one: never dispatched), '' elsewhere. Derived from the queue as it is now.
+   */
+  readonly lane: string | null
+  /** The place that comes before `seq`: the priority on a queue that heeds it, else 0. Derived like `lane`. */
+  readonly rank: number
+  /** Held in the queue by this run until it ends. */
+  readonly dedupId: string | null
   readonly status: RunStatus
   readonly inputHash: string
   /** When a DELAYED or WAITING run becomes claimable by time alone; null: not by time. */
@@ -61,6 +74,10 @@ export interface RunRecord {
   readonly leaseUntil: EpochMs | null
   /** 0, and one more for each requeue of the ended run. */
   readonly epoch: number
+  /** That of the first engine with a version that claimed it: no other version may go on with it. null: none. */
+  readonly version: string | null
+  /** Cancelled together with this run; null: none, or it was started detached. */
+  readonly parentId: string | null
   /** Claims so far, of every sort: a delivery of number 1 has no history to read. */
   readonly deliveries: number
   /** Attempts of this epoch, counted at the claim; neither resumes nor deliveries that were handed back count. */
@@ -115,8 +132,6 @@ export interface CheckpointRecord {
   readonly attempts: number
 }
 
-export type NewCheckpoint = Omit<CheckpointRecord, 'recordedAt'>
-
 export type AttemptOutcome =
   | 'running'
   | 'succeeded'
@@ -148,5 +163,56 @@ export interface ProcessRecord {
   readonly pidStart: string | null
   readonly bootId: string | null
   readonly pidNamespace: string | null
+  /** What it runs, from which queues, and as which version, for those who ask why a run doesn't run. */
+  readonly definitions: readonly string[]
+  readonly queues: readonly string[]
+  readonly version: string | null
   readonly registeredAt: EpochMs
+}
+
+/** The knobs of a queue that hold for all processes; null: no such limit. */
+export interface QueueKnobs {
+  /** Of each lane: how many runs may be PENDING or WAITING (with `releaseWhileWaiting`: PENDING) at a time. */
+  readonly globalConcurrency: number | null
+  readonly releaseWhileWaiting: boolean
+  /** Of each lane: so many starts in any window of `periodMs`. */
+  readonly rateLimit: { readonly limit: number; readonly periodMs: number } | null
+  readonly priorityEnabled: boolean
+  readonly partitioned: boolean
+  readonly retention: Retention | null
+}
+
+export interface QueueRecord extends QueueKnobs {
+  readonly name: string
+  /** Nothing of a paused queue is claimed. */
+  readonly paused: boolean
+  /** Of whoever wrote the knobs last. */
+  readonly configVersion: number
+  readonly updatedAt: EpochMs
+}
+
+/** How long runs are kept after their end, by how they ended, in milliseconds; null: for ever. */
+export interface Retention {
+  readonly success: number | null
+  readonly error: number | null
+  readonly dead: number | null
+  readonly cancelled: number | null
+}
+
+/** Something that a run waits for, as the store knows it (timers apart). */
+export type WaitRecord =
+  | {
+      readonly type: 'signal'
+      readonly runId: string
+      readonly position: number
+      readonly key: string
+      readonly state: 'open' | 'signalled' | 'expired'
+      readonly payload: EncodedValue | null
+    }
+  /** Only of a suspended run. */
+  | { readonly type: 'child'; readonly runId: string; readonly position: number; readonly childId: string }
+
+export interface KvRecord {
+  readonly key: string
+  readonly value: EncodedValue
 }

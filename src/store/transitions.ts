@@ -5,8 +5,9 @@
  * A store applies a transition under the fence; it decides nothing by itself.
  */
 import type { EpochMs } from '../core/clock.ts'
-import type { NewRun, Settlement } from './contract.ts'
-import type { AttemptOutcome, AttemptRecord, Ending, Failure, RunRecord } from './records.ts'
+import type { NewDue, NewRun, Settlement } from './commands.ts'
+import type { ClaimableDefinition } from './contract.ts'
+import type { AttemptOutcome, AttemptRecord, Ending, Failure, QueueKnobs, RunRecord } from './records.ts'
 import { isTerminal } from './records.ts'
 
 export interface Transition {
@@ -31,13 +32,34 @@ export function settledBy(run: RunRecord, token: string): boolean {
   return run.status !== 'PENDING' && run.token === token
 }
 
-/** A lease covers the instants before its end. */
-export function expired(run: RunRecord, now: EpochMs): boolean {
-  return run.status === 'PENDING' && run.leaseUntil !== null && run.leaseUntil <= now
+/** What a run derives from its queue as that is now; `queue`: null if it is the internal one, or not registered. */
+export function placeInQueue(
+  run: Pick<NewRun, 'priority' | 'partitionKey'>,
+  queue: Pick<QueueKnobs, 'partitioned' | 'priorityEnabled'> | null,
+): Pick<RunRecord, 'lane' | 'rank'> {
+  return {
+    lane: queue?.partitioned === true ? run.partitionKey : '',
+    rank: queue?.priorityEnabled === true ? run.priority : 0,
+  }
 }
 
-/** The row of a run that is accepted; ENQUEUED, or claimed at once if it is a direct start. The store gives `seq`. */
-export function accept(start: NewRun, seq: number, startId: string, now: EpochMs): RunRecord {
+function dueInstant(due: NewDue | null, now: EpochMs): EpochMs | null {
+  if (due === null) return null
+  const instant = due.type === 'at' ? due.instant : now + due.ms
+  return instant > now ? instant : null
+}
+
+/**
+ * The row of a run that is accepted: ENQUEUED, DELAYED, or claimed at once if it is a direct start. The store gives
+ * `seq`. `queue` as for `placeInQueue`.
+ */
+export function accept(
+  start: NewRun,
+  { seq, startId, queue }: { readonly seq: number; readonly startId: string; readonly queue: QueueKnobs | null },
+  now: EpochMs,
+): RunRecord {
+  const dueAt = dueInstant(start.due, now)
+  const { lane, rank } = placeInQueue(start, queue)
   // Written out: a literal that spreads so many fields is many times slower, and every later use of the object with it.
   const run: RunRecord = {
     seq,
@@ -45,13 +67,20 @@ export function accept(start: NewRun, seq: number, startId: string, now: EpochMs
     definition: start.definition,
     kind: start.kind,
     queue: start.queue,
-    status: 'ENQUEUED',
+    priority: start.priority,
+    partitionKey: start.partitionKey,
+    lane,
+    rank,
+    dedupId: start.dedup?.id ?? null,
+    status: dueAt === null ? 'ENQUEUED' : 'DELAYED',
     inputHash: start.inputHash,
-    dueAt: null,
+    dueAt,
     token: null,
     owner: null,
     leaseUntil: null,
     epoch: 0,
+    version: null,
+    parentId: start.parentId,
     deliveries: 0,
     attempt: 0,
     crashes: 0,
@@ -69,28 +98,51 @@ export function accept(start: NewRun, seq: number, startId: string, now: EpochMs
   return start.claim === null ? run : claim(run, start.claim, now).run
 }
 
-export function claim(
-  run: RunRecord,
-  by: { readonly token: string; readonly owner: string; readonly leaseMs: number },
-  now: EpochMs,
-): Transition {
+/** A DELAYED run that is due becomes claimable, at its place. */
+export function promote(run: RunRecord): Transition {
+  return change(run, { status: 'ENQUEUED', dueAt: null })
+}
+
+export interface Claimant {
+  readonly token: string
+  readonly owner: string
+  readonly leaseMs: number
+  readonly version: string | null
+}
+
+/** `definition`: what the claimant knows of the run's definition, for a run that was started by its name. */
+export function claim(run: RunRecord, by: Claimant, now: EpochMs, definition?: ClaimableDefinition): Transition {
   const resume = run.status === 'WAITING'
-  const firstOfEpoch = run.deadlineAt === null && run.timeoutMs !== null
+  const unresolved = run.kind === null && definition !== undefined
+  const timeoutMs = unresolved ? (run.timeoutMs ?? definition.timeoutMs) : run.timeoutMs
+  const firstOfEpoch = run.deadlineAt === null && timeoutMs !== null
   return change(run, {
     status: 'PENDING',
+    kind: unresolved ? definition.kind : run.kind,
+    maxRecoveries: unresolved ? definition.maxRecoveries : run.maxRecoveries,
+    timeoutMs,
     dueAt: null,
     token: by.token,
     owner: by.owner,
     leaseUntil: now + by.leaseMs,
+    version: run.version ?? by.version,
     deliveries: run.deliveries + 1,
     attempt: resume ? run.attempt : run.attempt + 1,
-    deadlineAt: firstOfEpoch ? now + (run.timeoutMs ?? 0) : run.deadlineAt,
+    deadlineAt: firstOfEpoch ? now + timeoutMs : run.deadlineAt,
     startedAt: resume ? run.startedAt : now,
   })
 }
 
-/** The caller has checked the fence. A requested cancellation outweighs whatever the settlement says. */
-export function settle(run: RunRecord, settlement: Settlement, now: EpochMs): Transition {
+/** True if claiming the run is a start, which the rate limit of its queue counts; a resume is none. */
+export function isStart(run: RunRecord): boolean {
+  return run.status === 'ENQUEUED'
+}
+
+/**
+ * The caller has checked the fence. A requested cancellation outweighs whatever the settlement says. `ready`: what a
+ * suspended run waits for is there already (a signal for one of its waits, the end of one of the children).
+ */
+export function settle(run: RunRecord, settlement: Settlement, now: EpochMs, ready = false): Transition {
   if (run.cancelRequested) return end(run, { status: 'CANCELLED', failure: CANCELLED }, now)
   switch (settlement.type) {
     case 'succeed':
@@ -104,7 +156,7 @@ export function settle(run: RunRecord, settlement: Settlement, now: EpochMs): Tr
     case 'suspend':
       return change(run, {
         status: 'WAITING',
-        dueAt: Math.min(settlement.wakeAt, run.deadlineAt ?? settlement.wakeAt),
+        dueAt: ready ? now : earliest(settlement.wakeAt, run.deadlineAt),
         leaseUntil: null,
       })
     case 'release': {
@@ -114,15 +166,29 @@ export function settle(run: RunRecord, settlement: Settlement, now: EpochMs): Tr
   }
 }
 
-/** null: nothing to cancel, as the run has ended or has been asked before. */
-export function cancel(run: RunRecord, commandId: string, now: EpochMs): Transition | null {
+/** A suspended run is due at once: a signal came, or a child has ended. null: it is not suspended, or due already. */
+export function wake(run: RunRecord, now: EpochMs): Transition | null {
+  if (run.status !== 'WAITING' || (run.dueAt !== null && run.dueAt <= now)) return null
+  return change(run, { dueAt: now })
+}
+
+/** True if the end of the run cancels its attached children, which have not ended, with it. */
+export function takesChildrenAlong({ status }: RunRecord): boolean {
+  return status === 'CANCELLED'
+}
+
+/** `commandId`: null if the run is cancelled together with its parent. null: nothing to cancel, as the run has ended or has been asked before. */
+export function cancel(run: RunRecord, commandId: string | null, now: EpochMs): Transition | null {
   if (isTerminal(run.status) || run.cancelRequested) return null
-  const asked: RunRecord = { ...run, operationId: commandId }
+  const asked: RunRecord = { ...run, operationId: commandId ?? run.operationId }
   if (run.status === 'PENDING') return change(asked, { cancelRequested: true })
   return end(asked, { status: 'CANCELLED', failure: CANCELLED }, now)
 }
 
-/** null: only runs that ended ERROR, DEAD or CANCELLED can be requeued. */
+/**
+ * null: only runs that ended ERROR, DEAD or CANCELLED can be requeued. The caller has checked that no other run holds
+ * the deduplication id.
+ */
 export function requeue(run: RunRecord, commandId: string, now: EpochMs): Transition | null {
   if (!isTerminal(run.status) || run.status === 'SUCCESS') return null
   const ended = currentAttempt(run)
@@ -172,6 +238,10 @@ export function currentAttempt(run: RunRecord): AttemptRecord | null {
 function pastAttempt(run: RunRecord, outcome: AttemptOutcome, now: EpochMs): AttemptRecord {
   const { epoch, attempt, owner, startedAt } = run
   return { epoch, attempt, outcome, owner, startedAt, endedAt: now, failureKind: null }
+}
+
+function earliest(a: EpochMs | null, b: EpochMs | null): EpochMs | null {
+  return a === null || b === null ? (a ?? b) : Math.min(a, b)
 }
 
 function end(run: RunRecord, ending: Ending, now: EpochMs): Transition {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { toMs } from '../../src/core/duration.ts'
-import { InvalidDurationError } from '../../src/core/errors.ts'
+import { toMs, toWholeMs } from '../../src/core/duration.ts'
+import { ConfigurationError, InvalidDurationError } from '../../src/core/errors.ts'
 
 describe('toMs', () => {
   it.each([
@@ -59,5 +59,27 @@ describe('toMs', () => {
         },
       ),
     )
+  })
+})
+
+describe('toWholeMs', () => {
+  it.each([
+    [0, 0],
+    [0.1, 1],
+    [1.5, 2],
+    ['30s', 30_000],
+    [Number.MAX_SAFE_INTEGER, 8e15],
+  ])('takes %j for %d ms', (value, milliseconds) => {
+    expect(toWholeMs(value, 'delay')).toBe(milliseconds)
+    expect(Number.isNaN(new Date(Date.UTC(2200, 0) + milliseconds).getTime())).toBe(false)
+  })
+
+  it('refuses what is shorter than the minimum, before it rounds up', () => {
+    expect(toWholeMs(1, 'period', 1)).toBe(1)
+    for (const value of [0, 0.9, '0s', '0.5ms']) {
+      expect(() => toWholeMs(value, 'period', 1)).toThrow(ConfigurationError)
+      expect(() => toWholeMs(value, 'period', 1)).toThrow(/^Option period: .* Allowed: a duration of at least 1 ms\./)
+    }
+    expect(() => toWholeMs('soon', 'period', 1)).toThrow(InvalidDurationError)
   })
 })

@@ -3,13 +3,18 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { realRandom } from '../../src/core/random.ts'
 import { Committer } from '../../src/runtime/committer/committer.ts'
-import type { Command, Outcome } from '../../src/store/contract.ts'
-import { cancel, checkpoint, enqueue, settle } from './commands.ts'
+import type { Command, NewRun, Outcome } from '../../src/store/contract.ts'
+import { cancel, checkpoint, enqueue, expire, kv, newRun, perform, put, settle, signal, wait } from './commands.ts'
 import { FastScheduler, turns } from './fast-scheduler.ts'
-import { type Act, effectsOf, REFUSED, ScriptedStore } from './scripted-store.ts'
+import { type Act, effectsOf, keysOf, REFUSED, ScriptedStore } from './scripted-store.ts'
+
+const KINDS = [
+  ...(['settle', 'cancel', 'enqueue', 'deduplicated', 'effects'] as const),
+  ...(['perform', 'send', 'wait', 'expire', 'signal', 'kv'] as const),
+] as const
 
 interface Op {
-  readonly kind: 'checkpoint' | 'settle' | 'cancel' | 'enqueue'
+  readonly kind: 'checkpoint' | (typeof KINDS)[number]
   readonly run: number
   readonly refused: boolean
   readonly padding: number
@@ -23,7 +28,7 @@ const RUNS = 4
 const op: fc.Arbitrary<Op> = fc.record({
   kind: fc.oneof(
     { weight: 6, arbitrary: fc.constant('checkpoint' as const) },
-    fc.constantFrom('settle' as const, 'cancel' as const, 'enqueue' as const),
+    { weight: 5, arbitrary: fc.constantFrom(...KINDS) },
   ),
   run: fc.nat(RUNS - 1),
   refused: fc.oneof({ weight: 12, arbitrary: fc.constant(false) }, fc.constant(true)),
@@ -74,20 +79,58 @@ class Callers {
     )
   }
 
-  #command({ kind, run }: Op, text: string): Command {
+  #command(given: Op, text: string): Command {
+    const { kind, run } = given
     const id = `run-${run}`
-    const token = this.#token(run)
+    const next = `run-${(run + 1) % RUNS}`
+    const key = `key-${run % 2}`
     switch (kind) {
-      case 'checkpoint':
-        return checkpoint(id, token, this.#live(run).seq++, text)
-      case 'settle':
-        this.#renewToken(run)
-        return settle(id, token, text)
       case 'cancel':
         return cancel(id, text)
       case 'enqueue':
-        return enqueue([id, `run-${(run + 1) % RUNS}`, id], text)
+        return enqueue([id, next, id], text)
+      case 'deduplicated':
+        return { type: 'enqueue', commandId: text, runs: [this.#deduplicated(`${text}-run`, key, text)] }
+      case 'signal':
+        return signal(key, text)
+      case 'kv':
+        return kv(key, text)
+      default:
+        return this.#fenced(given, { id, next, key }, text)
     }
+  }
+
+  #fenced(
+    { kind, run }: Op,
+    { id, next, key }: { readonly id: string; readonly next: string; readonly key: string },
+    text: string,
+  ): Command {
+    const token = this.#token(run)
+    if (kind === 'settle') this.#renewToken(run)
+    switch (kind) {
+      case 'settle':
+        return settle(id, token, text)
+      case 'effects':
+        return checkpoint(id, token, this.#live(run).seq++, text, [
+          put(key, `${text}/put`),
+          { type: 'start', run: newRun(next, `${text}/start`) },
+        ])
+      case 'perform':
+        return perform(id, token, this.#live(run).seq++, { type: 'start', run: this.#deduplicated(next, key, text) })
+      case 'send':
+        return perform(id, token, this.#live(run).seq++, { type: 'signal', key, payload: text })
+      case 'wait':
+        return wait(id, token, this.#live(run).seq++, key, text)
+      case 'expire':
+        // A position that no other has, so that its effect is known.
+        return expire(id, token, this.all.length)
+      default:
+        return checkpoint(id, token, this.#live(run).seq++, text)
+    }
+  }
+
+  #deduplicated(id: string, key: string, text: string): NewRun {
+    return newRun(id, text, { queue: 'q', dedup: { id: key, policy: 'reject' }, kv: [put(key, `${text}/kv`)] })
   }
 
   #live(run: number): { generation: number; seq: number } {
@@ -130,7 +173,7 @@ function checkAnswer({ answers, command, text, outcome, error }: Submitted, stor
     expect(store.applied.some((effect) => effectsOf(command).includes(effect))).toBe(false)
     return
   }
-  expect(text).not.toContain(REFUSED)
+  if (command.type !== 'expire') expect(text).not.toContain(REFUSED)
   const lost = 'token' in command && command.token.endsWith('-lost')
   for (const effect of effectsOf(command)) expect(store.applied.includes(effect)).toBe(!lost)
   if (lost) expect(outcome).toEqual({ type: 'claimLost' })
@@ -139,14 +182,16 @@ function checkAnswer({ answers, command, text, outcome, error }: Submitted, stor
   else if (command.type === 'settle') expect(outcome).toMatchObject({ ending: { output: text } })
   else if (command.type === 'cancel') expect(outcome).toMatchObject({ owner: text })
   else if (command.type === 'enqueue') expect(outcome).toMatchObject({ runs: command.runs.map(({ id }) => ({ id })) })
+  else if (command.type === 'perform') expect(outcome).toMatchObject({ value: text })
+  else if (command.type === 'wait') expect(outcome).toMatchObject({ payload: text })
+  else if (command.type === 'signal') expect(outcome).toMatchObject({ runId: text })
 }
 
-/** What was given for a run is applied in the order given. */
+/** What was given for a run, or for anything else that has a key, is applied in the order given. */
 function checkOrder(all: readonly Submitted[], store: ScriptedStore): void {
-  for (let run = 0; run < RUNS; run += 1) {
-    const own = all.filter(({ command }) =>
-      command.type === 'enqueue' ? command.runs.some(({ id }) => id === `run-${run}`) : command.runId === `run-${run}`,
-    )
+  const keys = new Set(all.flatMap(({ command }) => keysOf(command)))
+  for (const key of keys) {
+    const own = all.filter(({ command }) => keysOf(command).includes(key))
     const places = own.flatMap(({ command }) => effectsOf(command)).map((effect) => store.applied.indexOf(effect))
     const applied = places.filter((place) => place >= 0)
     expect(applied).toEqual([...applied].sort((a, b) => a - b))

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { StoreClosedError, StoreCorruptError, StoreUnavailableError } from '../../src/core/errors.ts'
 import { realRandom } from '../../src/core/random.ts'
 import { Committer, type Trouble, type WritableStore } from '../../src/runtime/committer/committer.ts'
+import type { ClaimRequest } from '../../src/store/contract.ts'
 import { cancel, checkpoint, enqueue, settle } from './commands.ts'
 import { FastScheduler, turns, until } from './fast-scheduler.ts'
 import { effectsOf, REFUSED, ScriptedStore } from './scripted-store.ts'
@@ -16,6 +17,9 @@ function committerOn(store: WritableStore, scheduler = new FastScheduler()) {
 
 const sizes = (store: ScriptedStore): readonly number[] => store.batches.map((batch) => batch.length)
 const unavailable = (): StoreUnavailableError => new StoreUnavailableError({ store: 's', problem: 'gone' })
+const claimRequest = (owner: string): ClaimRequest => ({
+  ...{ owner, tokens: ['t'], definitions: [], version: null, sources: [] },
+})
 const never = (): Promise<never> => new Promise(() => {})
 
 describe('batches', () => {
@@ -203,8 +207,7 @@ describe('trouble', () => {
   test('of one lane leaves the others alone', async () => {
     const store = Object.assign(new ScriptedStore(), { claim: never, reclaim: never })
     const { committer } = committerOn(store)
-    const request = { owner: 'o', tokens: ['t'], leaseMs: 1, definitions: [] }
-    committer.claim(request).catch(() => {})
+    committer.claim(claimRequest('o')).catch(() => {})
     await committer.submit(cancel('a', 'c'))
     await committer.renew([], 30_000)
     expect(committer.pending()).toBe(1)
@@ -230,13 +233,39 @@ describe('lanes', () => {
         expect(++inFlight).toBe(1)
         await turns(2)
         inFlight -= 1
-        return []
+        return { runs: [], nextAt: null }
       },
     })
     const { committer } = committerOn(store)
-    const claim = (owner: string) => committer.claim({ owner, tokens: [], leaseMs: 1, definitions: [] })
-    await Promise.all(['a', 'b', 'c'].map(claim))
+    await Promise.all(['a', 'b', 'c'].map((owner) => committer.claim(claimRequest(owner))))
     expect(seen).toEqual(['a', 'b', 'c'])
+  })
+
+  test('queues, sweeps and claims share one, and are sent again until they are answered', async () => {
+    const seen: string[] = []
+    let failures = 3
+    const call = <T>(name: string, answer: T) => {
+      return async (): Promise<T> => {
+        seen.push(name)
+        if (failures-- > 0) throw unavailable()
+        return answer
+      }
+    }
+    const store = Object.assign(new ScriptedStore(), {
+      registerQueues: call('register', []),
+      changeQueue: call('change', undefined),
+      sweep: call('sweep', { removed: 1, nextAt: null }),
+      claim: call('claim', { runs: [], nextAt: null }),
+    })
+    const { committer } = committerOn(store)
+    const answers = await Promise.all([
+      committer.registerQueues([]),
+      committer.changeQueue('q', { paused: true }),
+      committer.sweep({ definitions: [], limit: 1 }),
+      committer.claim(claimRequest('o')),
+    ])
+    expect(seen).toEqual(['register', 'register', 'register', 'register', 'change', 'sweep', 'claim'])
+    expect(answers).toEqual([[], undefined, { removed: 1, nextAt: null }, { runs: [], nextAt: null }])
   })
 
   test('keep no caller’s async context', async () => {
@@ -299,7 +328,7 @@ describe('idle and close', () => {
     const results = Promise.allSettled([
       committer.submit(cancel('a', 'c1')),
       committer.submit(cancel('a', 'c2')),
-      committer.claim({ owner: 'o', tokens: [], leaseMs: 1, definitions: [] }),
+      committer.claim(claimRequest('o')),
       committer.reclaim({ deadOwners: [], limit: 1 }),
       committer.renew([], 1),
     ])

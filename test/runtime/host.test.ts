@@ -39,6 +39,9 @@ const other: ProcessRecord = {
   pidStart: '800',
   bootId: 'boot-1',
   pidNamespace: 'pid:[1]',
+  definitions: [],
+  queues: [],
+  version: null,
   registeredAt: 0,
 }
 
@@ -112,7 +115,7 @@ const onLinux = process.platform === 'linux' && readlinkSync('/proc/self/ns/pid'
 
 describe.runIf(onLinux)('on this host', () => {
   test('this process lives, a child lives until it is killed', async () => {
-    const self = { owner: 'me', registeredAt: 0, ...processIdentity() }
+    const self = { ...other, ...processIdentity() }
     expect(self.pidStart).toMatch(/^\d+$/)
     expect(isDead(self)).toBe(false)
 

@@ -215,6 +215,21 @@ describe('the lease thread', () => {
     expect(told.length).toBe(2)
   })
 
+  test('is replaced by this thread when it can’t be started', async () => {
+    const { keeper, clock, renewals, failures } = keeping({
+      leaseThread: () => {
+        throw new Error('no more threads')
+      },
+    })
+    keeper.start()
+    keeper.hold('a', 'ta')
+    await turns(2)
+    await clock.advance('10s')
+    expect(renewals).toEqual([[10_000, 'ta']])
+    expect(failures).toMatchObject([{ service: 'lease-keeper', error: { message: 'no more threads' } }])
+    await keeper.stop()
+  })
+
   test('is replaced by this thread when it fails', async () => {
     const { keeper, clock, renewals, options, failures } = threaded()
     keeper.start()

@@ -39,7 +39,7 @@ async function reaping(options: Partial<ReaperOptions> = {}) {
   const claimed = async (owner: string, count: number): Promise<void> => {
     const runs = Array.from({ length: count }, (_, n) => {
       const id = `${owner}-${n}`
-      return { ...newRun(id, '1'), claim: { token: `token-${id}`, owner, leaseMs: LEASE_MS } }
+      return { ...newRun(id, '1'), claim: { token: `token-${id}`, owner, leaseMs: LEASE_MS, version: null } }
     })
     await committer.submit({ type: 'enqueue', commandId: owner, runs })
   }
@@ -47,7 +47,8 @@ async function reaping(options: Partial<ReaperOptions> = {}) {
 }
 
 const processOf = (owner: string): Omit<ProcessRecord, 'registeredAt'> => {
-  return { owner, host: 'h', pid: 1, pidStart: '1', bootId: 'b', pidNamespace: 'n' }
+  const what = { definitions: [], queues: [], version: null }
+  return { owner, host: 'h', pid: 1, pidStart: '1', bootId: 'b', pidNamespace: 'n', ...what }
 }
 
 describe('the reaper', () => {
@@ -135,7 +136,7 @@ describe('the reaper', () => {
       committer: {
         reclaim: async () => {
           reclaims += 1
-          return []
+          return { runs: [], rippled: false }
         },
         registerProcess: async () => {},
         removeProcesses: async () => {},

@@ -5,7 +5,7 @@
 import { expect } from 'vitest'
 import { StoreUnavailableError } from '../../src/core/errors.ts'
 import type { WritableStore } from '../../src/runtime/committer/committer.ts'
-import type { Command, Outcome } from '../../src/store/contract.ts'
+import type { Command, NewCheckpoint, NewRun, Outcome } from '../../src/store/contract.ts'
 import { turns } from './fast-scheduler.ts'
 
 export interface Act {
@@ -76,9 +76,12 @@ export class ScriptedStore implements WritableStore {
     return outcomeOf(command)
   }
 
-  claim: WritableStore['claim'] = async () => []
+  claim: WritableStore['claim'] = async () => ({ runs: [], nextAt: null })
   renew: WritableStore['renew'] = async () => ({ lost: [], cancelRequested: [] })
-  reclaim: WritableStore['reclaim'] = async () => []
+  reclaim: WritableStore['reclaim'] = async () => ({ runs: [], rippled: false })
+  sweep: WritableStore['sweep'] = async () => ({ removed: 0, nextAt: null })
+  registerQueues: WritableStore['registerQueues'] = async () => []
+  changeQueue: WritableStore['changeQueue'] = async () => undefined
   registerProcess: WritableStore['registerProcess'] = async () => {}
   removeProcesses: WritableStore['removeProcesses'] = async () => {}
 }
@@ -92,40 +95,98 @@ function checkBatch(commands: readonly Command[]): void {
   if (commands.length > 1) expect(text).toBeLessThanOrEqual(4 * 1024 * 1024)
 }
 
-function keysOf(command: Command): readonly string[] {
-  return command.type === 'enqueue' ? [...new Set(command.runs.map((run) => run.id))] : [command.runId]
+/** Everything that a command changes and others may name. */
+export function keysOf(command: Command): readonly string[] {
+  switch (command.type) {
+    case 'enqueue':
+      return [...new Set(command.runs.flatMap(keysOfRun))]
+    case 'checkpoint':
+    case 'settle':
+      return [...new Set([`run ${command.runId}`, ...command.entries.flatMap(keysOfEffects)])]
+    case 'perform':
+      return command.action.type === 'start'
+        ? [...new Set([`run ${command.runId}`, ...keysOfRun(command.action.run)])]
+        : [`run ${command.runId}`, `signal ${command.action.key}`]
+    case 'wait':
+      return [`run ${command.runId}`, `signal ${command.key}`]
+    case 'signal':
+      return [`signal ${command.key}`]
+    case 'kv':
+      return [`kv ${command.change.key}`]
+    default:
+      return [`run ${command.runId}`]
+  }
+}
+
+function keysOfRun({ id, queue, dedup, kv }: NewRun): readonly string[] {
+  const slot = dedup === null ? [] : [`dedup ${JSON.stringify([queue, dedup.id])}`]
+  return [`run ${id}`, ...slot, ...kv.map(({ key }) => `kv ${key}`)]
+}
+
+function keysOfEffects({ effects = [] }: NewCheckpoint): readonly string[] {
+  return effects.flatMap((effect) => {
+    if (effect.type === 'start') return keysOfRun(effect.run)
+    return effect.type === 'signal' ? [`signal ${effect.key}`] : [`kv ${effect.key}`]
+  })
 }
 
 export function effectsOf(command: Command): readonly string[] {
   switch (command.type) {
     case 'enqueue':
-      return command.runs.map((run) => run.input)
+      return command.runs.flatMap((run) => [run.input, ...run.kv.map(({ value }) => value)])
     case 'checkpoint':
-      return command.entries.map((entry) => entry.value ?? '')
+    case 'wait':
+      return command.entries.flatMap(textsOf)
     case 'settle':
       return [
-        ...command.entries.map((entry) => entry.value ?? ''),
+        ...command.entries.flatMap(textsOf),
         command.settlement.type === 'succeed' ? command.settlement.output : command.settlement.type,
       ]
+    case 'perform':
+      return [command.action.type === 'start' ? command.action.run.input : command.action.payload]
+    case 'expire':
+      return [`expire ${command.runId} ${command.token} ${command.position}`]
     default:
       return [command.commandId]
   }
 }
 
+function textsOf({ value, effects = [] }: NewCheckpoint): readonly string[] {
+  const staged = effects.map((effect) => {
+    if (effect.type === 'start') return effect.run.input
+    return effect.type === 'signal' ? effect.payload : effect.type === 'put' ? effect.value : `delete ${effect.key}`
+  })
+  return [value ?? '', ...staged]
+}
+
+const APPLIED = { type: 'applied', cancelRequested: false, dueAt: null, rippled: false, refusals: [] } as const
+
 /** An outcome that only the command's own caller can take for its own. */
 function outcomeOf(command: Command): Outcome {
   switch (command.type) {
-    case 'enqueue':
-      return { type: 'accepted', runs: command.runs.map(({ id }) => ({ id, created: true, status: 'ENQUEUED' })) }
+    case 'enqueue': {
+      const rest = { created: true, status: 'ENQUEUED', caveat: null } as const
+      return { type: 'accepted', runs: command.runs.map(({ id }) => ({ id, ...rest })) }
+    }
     case 'checkpoint':
-      return { type: 'applied', status: 'PENDING', ending: null, cancelRequested: false }
+      return { ...APPLIED, status: 'PENDING', ending: null }
     case 'settle': {
       const output = command.settlement.type === 'succeed' ? command.settlement.output : ''
-      return { type: 'applied', status: 'SUCCESS', ending: { status: 'SUCCESS', output }, cancelRequested: false }
+      return { ...APPLIED, status: 'SUCCESS', ending: { status: 'SUCCESS', output } }
     }
+    case 'perform':
+      return { type: 'performed', value: effectsOf(command)[0] ?? '', cancelRequested: false }
+    case 'wait':
+      return { type: 'signalled', payload: effectsOf(command)[0] ?? '' }
+    case 'expire':
+      return { type: 'expired' }
     case 'cancel':
       return { type: 'requested', owner: command.commandId, token: null }
     case 'requeue':
-      return { type: 'refused', status: null }
+      return { type: 'notRequeued', status: null, holder: null }
+    case 'signal':
+      return { type: 'delivered', runId: command.commandId, woken: false }
+    case 'kv':
+      return { type: 'kv', applied: true }
   }
 }

@@ -11,28 +11,41 @@ import { StoreClosedError } from '../../core/errors.ts'
 import type { Random } from '../../core/random.ts'
 import type { Scheduler } from '../../core/scheduler.ts'
 import type {
-  ClaimedRun,
+  ClaimOutcome,
   ClaimRequest,
   Command,
   HeldClaim,
+  NewQueue,
   Outcome,
   OutcomeOf,
-  ReclaimedRun,
+  QueueChange,
+  ReclaimOutcome,
   ReclaimRequest,
   RenewOutcome,
   Store,
+  SweepOutcome,
+  SweepRequest,
 } from '../../store/contract.ts'
-import type { ProcessRecord } from '../../store/records.ts'
+import type { ProcessRecord, QueueRecord } from '../../store/records.ts'
 import { CommitLane } from './commit-lane.ts'
 import type { LaneName, ResenderOptions, Trouble } from './resend.ts'
 import { SerialLane } from './serial-lane.ts'
 
-export type { LaneName, Trouble } from './resend.ts'
+export type { Trouble } from './resend.ts'
 
 /** What the committer uses of a store. */
 export type WritableStore = Pick<
   Store,
-  'name' | 'commit' | 'claim' | 'renew' | 'reclaim' | 'registerProcess' | 'removeProcesses'
+  | 'name'
+  | 'commit'
+  | 'claim'
+  | 'renew'
+  | 'reclaim'
+  | 'sweep'
+  | 'registerQueues'
+  | 'changeQueue'
+  | 'registerProcess'
+  | 'removeProcesses'
 >
 
 export interface CommitterOptions {
@@ -77,12 +90,24 @@ export class Committer {
     })
   }
 
-  claim(request: ClaimRequest): Promise<readonly ClaimedRun[]> {
+  claim(request: ClaimRequest): Promise<ClaimOutcome> {
     return this.#in(this.#claims, () => this.#store.claim(request))
   }
 
-  reclaim(request: ReclaimRequest): Promise<readonly ReclaimedRun[]> {
+  reclaim(request: ReclaimRequest): Promise<ReclaimOutcome> {
     return this.#in(this.#claims, () => this.#store.reclaim(request))
+  }
+
+  sweep(request: SweepRequest): Promise<SweepOutcome> {
+    return this.#in(this.#claims, () => this.#store.sweep(request))
+  }
+
+  registerQueues(queues: readonly NewQueue[]): Promise<readonly QueueRecord[]> {
+    return this.#in(this.#claims, () => this.#store.registerQueues(queues))
+  }
+
+  changeQueue(name: string, change: QueueChange): Promise<QueueRecord | undefined> {
+    return this.#in(this.#claims, () => this.#store.changeQueue(name, change))
   }
 
   removeProcesses(owners: readonly string[]): Promise<void> {

@@ -3,9 +3,11 @@
  *
  * Adjacent checkpoints of one run under one token become one command, and the settlement that follows them takes
  * them along: a run may have one command in a batch, and its steps should not wait for a commit each. Each
- * caller still gets an answer of its own.
+ * caller still gets an answer of its own. What touches more than its run (effects, for one) stays by itself.
  */
-import type { CheckpointCommand, Command, Outcome, SettleCommand } from '../../store/contract.ts'
+import type { AppliedOutcome, CheckpointCommand, Command, Outcome, SettleCommand } from '../../store/contract.ts'
+import { hasEffects, keysOf } from './keys.ts'
+import { textLengthOf } from './text-length.ts'
 
 export interface Part {
   readonly command: Command
@@ -14,9 +16,12 @@ export interface Part {
 }
 
 export interface Entry {
-  /** In the order they were given; more than one only of fenced commands of one run and token. */
+  /** In the order they were given; more than one only of checkpoints of one run and token, and a settlement last. */
   readonly parts: Part[]
-  /** Commands that share a key never meet in a batch and keep their order. Without repetition. */
+  /**
+   * Commands that share a key never meet in a batch and keep their order. Without repetition; of a fenced command
+   * its run comes first.
+   */
   readonly keys: readonly string[]
   /** The run's token, of fenced commands. */
   readonly token: string | null
@@ -35,20 +40,22 @@ export interface Entry {
   done: boolean
 }
 
-export type FencedCommand = CheckpointCommand | SettleCommand
+/** Commands that can be merged. */
+type JoiningCommand = CheckpointCommand | SettleCommand
 
-export function isFenced(command: Command): command is FencedCommand {
+export function mayBeMerged(command: Command): command is JoiningCommand {
   return command.type === 'checkpoint' || command.type === 'settle'
 }
 
 export function entryOf(part: Part, number: number): Entry {
   const { command } = part
+  const keys = keysOf(command)
   return {
     parts: [part],
-    keys: keysOf(command),
-    token: isFenced(command) ? command.token : null,
+    keys,
+    token: 'token' in command ? command.token : null,
     number,
-    rows: command.type === 'enqueue' ? Math.max(1, command.runs.length) : 1,
+    rows: Math.max(1, keys.length),
     textLength: textLengthOf(command),
     blockedBy: 0,
     successors: [],
@@ -58,9 +65,10 @@ export function entryOf(part: Part, number: number): Entry {
 }
 
 /** True if the command may join the entry that was given before it, with nothing of the run in between. */
-export function mayJoin(entry: Entry, command: Command, maxTextLength: number): boolean {
-  if (entry.sealed || entry.token === null || !isFenced(command) || command.token !== entry.token) return false
+export function mayJoin(entry: Entry, command: JoiningCommand, maxTextLength: number): boolean {
+  if (entry.sealed || entry.token !== command.token || entry.keys.length > 1) return false
   if (entry.parts.at(-1)?.command.type !== 'checkpoint') return false
+  if (command.entries.some(hasEffects)) return false
   return entry.textLength + textLengthOf(command) <= maxTextLength
 }
 
@@ -74,8 +82,8 @@ export function commandOf(entry: Entry): Command {
   const commands = entry.parts.map((part) => part.command)
   const last = commands.at(-1)
   if (last === undefined) throw new Error('an entry has at least one part')
-  if (commands.length === 1 || !isFenced(last)) return last
-  return { ...last, entries: commands.filter(isFenced).flatMap((command) => command.entries) }
+  if (commands.length === 1 || !mayBeMerged(last)) return last
+  return { ...last, entries: commands.filter(mayBeMerged).flatMap((command) => command.entries) }
 }
 
 /** Tells each caller what became of its own command. */
@@ -91,35 +99,17 @@ export function refuse(entry: Entry, error: unknown): void {
   for (const part of entry.parts) part.reject(error)
 }
 
+const WENT_ON: AppliedOutcome = {
+  type: 'applied',
+  status: 'PENDING',
+  ending: null,
+  cancelRequested: false,
+  dueAt: null,
+  rippled: false,
+  refusals: [],
+}
+
 /** A checkpoint that was taken along by a settlement left its run as it was: it is the settlement that ended it. */
 function beforeTheSettlement(outcome: Outcome): Outcome {
-  if (outcome.type !== 'applied') return outcome
-  return { type: 'applied', status: 'PENDING', ending: null, cancelRequested: false }
-}
-
-function keysOf(command: Command): readonly string[] {
-  if (command.type !== 'enqueue') return [command.runId]
-  const [only] = command.runs
-  if (command.runs.length === 1 && only !== undefined) return [only.id]
-  return [...new Set(command.runs.map((run) => run.id))]
-}
-
-/** In UTF-16 units: the bound guards memory and the length of a transaction, not a wire format. */
-function textLengthOf(command: Command): number {
-  let length = 0
-  switch (command.type) {
-    case 'enqueue':
-      for (const run of command.runs) length += run.input.length
-      return length
-    case 'settle':
-      if (command.settlement.type === 'succeed') length = command.settlement.output.length
-      else if ('failure' in command.settlement) length = command.settlement.failure.error?.length ?? 0
-      break
-    case 'checkpoint':
-      break
-    default:
-      return 0
-  }
-  for (const entry of command.entries) length += entry.value?.length ?? 0
-  return length
+  return outcome.type === 'applied' ? WENT_ON : outcome
 }

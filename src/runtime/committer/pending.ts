@@ -6,7 +6,7 @@
  * waiting or a hundred thousand (an entry waits with those that block it, nobody scans for it).
  */
 import type { Command, Outcome } from '../../store/contract.ts'
-import { answer, type Entry, entryOf, join, mayJoin, type Part, refuse } from './entry.ts'
+import { answer, type Entry, entryOf, join, mayBeMerged, mayJoin, type Part, refuse } from './entry.ts'
 import { Fifo } from './fifo.ts'
 
 export interface BatchBounds {
@@ -111,7 +111,7 @@ export class PendingCommands {
   }
 
   #joinable(command: Command): Entry | undefined {
-    if (command.type === 'enqueue') return undefined
+    if (!mayBeMerged(command)) return undefined
     const latest = this.#latest.get(command.runId)
     return latest !== undefined && mayJoin(latest, command, this.#bounds.maxTextLength) ? latest : undefined
   }

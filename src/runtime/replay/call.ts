@@ -10,6 +10,8 @@ export interface CallRequest {
   readonly begin: (call: Call) => void
   /** The public method called, so that a call site can be told without its own frames. */
   readonly method: (...args: never[]) => unknown
+  /** What the body gets of the recorded value; by default that value itself. */
+  readonly present?: (value: unknown) => unknown
 }
 
 export class Call {
@@ -25,6 +27,7 @@ export class Call {
   /** Where user code made the call; only told where somebody will read it. */
   site: string | undefined
   readonly promise: Promise<unknown>
+  readonly #present: CallRequest['present']
   #resolve: (value: unknown) => void = () => {}
   #reject: (error: unknown) => void = () => {}
 
@@ -32,6 +35,7 @@ export class Call {
     this.verb = request.verb
     this.name = request.name
     this.lineage = lineage
+    this.#present = request.present
     // Begun by the pass, but in the async context of the caller: a step belongs to the trace its body is in.
     const caller = new AsyncResource('perdure', { requireManualDestroy: true })
     this.begin = (call) => caller.runInAsyncScope(request.begin, undefined, call)
@@ -47,7 +51,7 @@ export class Call {
       this.promise.catch(() => {})
       this.#reject(value)
     } else {
-      this.#resolve(value)
+      this.#resolve(this.#present === undefined ? value : this.#present(value))
     }
   }
 

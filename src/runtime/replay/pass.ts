@@ -10,72 +10,78 @@
  * States: replaying (records are left: nothing begins, so a pass that diverges has no effects) -> live -> over. A pass
  * that is over never lets a call settle: a body that is suspended, cancelled or diverged simply stops where it is.
  */
-import type { Clock, EpochMs, Timer } from '../../core/clock.ts'
+import type { Clock, EpochMs } from '../../core/clock.ts'
 import type { Codec } from '../../core/codec.ts'
 import type { EngineEvent } from '../../core/engine-events.ts'
 import { ClaimLostError, NestedDurableCallError, type NonDeterminismError } from '../../core/errors.ts'
-import { invariant } from '../../core/invariant.ts'
 import type { Random } from '../../core/random.ts'
 import type { Scheduler } from '../../core/scheduler.ts'
-import type { EncodedValue, NewCheckpoint } from '../../store/records.ts'
+import type { AwaitedRun, NewCheckpoint } from '../../store/commands.ts'
+import { encodeError } from '../thrown.ts'
 import { Call, type CallRequest, callSite, describeCall } from './call.ts'
 import type { History } from './history.ts'
-import { Journal, type LiveEvent, type Store } from './journal.ts'
+import { Journal, type LiveEvent, type Outcome } from './journal.ts'
+import { Patience } from './patience.ts'
+import type { Port } from './port.ts'
 import { Positions } from './positions.ts'
-import type { Running } from './running.ts'
+import { Recording } from './recording.ts'
+import { Replaying } from './replaying.ts'
+import { type Running, Work } from './running.ts'
 import { enclosingStep, insideBody, lineageHere, nextLineage } from './scope.ts'
+import { type Parked, Suspension } from './suspension.ts'
+import { Turns } from './turns.ts'
 
 export interface PassOptions {
   readonly runId: string
+  /** How often the run was requeued. */
+  readonly epoch: number
   readonly history: History
   readonly clock: Clock
   readonly scheduler: Scheduler
   readonly random: Random
   readonly codec: Codec
-  /** Stores entries under the claim; false: the claim is lost. Rejects if the store refuses or is closed. */
-  readonly store: Store
+  readonly port: Port
   readonly onEvent: (event: EngineEvent) => void
 }
 
 export type PassEnd =
   | { readonly type: 'returned'; readonly value: unknown }
   | { readonly type: 'threw'; readonly error: unknown }
-  | { readonly type: 'suspended'; readonly wakeAt: EpochMs; readonly entries: readonly NewCheckpoint[] }
+  /** Until an instant, if there is one, a signal for one of its open waits, or the end of one of `children`. */
+  | {
+      readonly type: 'suspended'
+      readonly wakeAt: EpochMs | null
+      readonly children: readonly AwaitedRun[]
+      readonly entries: readonly NewCheckpoint[]
+    }
   | { readonly type: 'diverged'; readonly error: NonDeterminismError }
   | { readonly type: 'aborted'; readonly reason: unknown }
   /** The store refused a record, or was closed. */
   | { readonly type: 'failed'; readonly error: unknown }
 
-/** A run whose next timer is further away than this is suspended. */
-const LONGEST_WAIT_IN_MEMORY_MS = 1_000
-// A replay waits 5 s of real time for calls that come after an await that is not durable, in spans: a loop that is
-// blocked for as long uses up one of them, and not what the await would have needed.
-const SPAN_MS = 250
-const PATIENCE_SPANS = 20
-/** So many of them for the very call of the record; after that, one of the same name from another chain will do. */
-const LINEAGE_SPANS = 4
-
 export class Pass {
   readonly runId: string
+  readonly epoch: number
   readonly clock: Clock
   readonly scheduler: Scheduler
   readonly random: Random
   readonly codec: Codec
   readonly history: History
+  readonly port: Port
+  /** How calls get their outcomes recorded. */
+  readonly recording: Recording
   readonly #onEvent: (event: EngineEvent) => void
   readonly #positions: Positions
   readonly #journal: Journal
-  readonly #running = new Set<Running>()
-  readonly #timers = new Map<number, { readonly wakeAt: EpochMs; readonly timer: Timer }>()
+  readonly #turns: Turns
+  readonly #patience: Patience
+  readonly #replaying: Replaying
+  readonly #suspension: Suspension
+  readonly #work: Work
   /** Tells this pass from others in the context of asynchronous code. */
   readonly #identity = Symbol('pass')
   /** Calls with a position that may have to be begun, in order of position. */
   #unbegun: Call[] = []
-  /** True while the body runs on what follows from the last event (or from its start). */
-  #inTurn = false
-  #afterTurn: (() => void)[] = []
-  /** Spans for which calls have been waited for since the last event. */
-  #waited = 0
   /** Calls with a position when the body was moved last. */
   #callsBefore = 0
   #poked = false
@@ -85,18 +91,28 @@ export class Pass {
   #bodyEnd: PassEnd | undefined
   #aborted: { readonly reason: unknown; patient: boolean } | undefined
   #over = false
-  #userCode = 0
 
   constructor(options: PassOptions) {
     this.runId = options.runId
+    this.epoch = options.epoch
     this.clock = options.clock
     this.scheduler = options.scheduler
     this.random = options.random
     this.codec = options.codec
     this.history = options.history
+    this.port = options.port
     this.#onEvent = options.onEvent
-    this.#positions = new Positions(options.runId, options.history)
-    this.#journal = new Journal(options.history, this.#positions.lineages, options.store)
+    const positions = new Positions(options.runId, options.history)
+    const journal = new Journal(options.history, positions.lineages, options.port)
+    const patience = new Patience(options.scheduler)
+    this.#positions = positions
+    this.#journal = journal
+    this.#patience = patience
+    this.#replaying = new Replaying({ positions, journal, patience })
+    this.#turns = new Turns(options.scheduler)
+    this.#suspension = new Suspension(options, () => this.poke())
+    this.#work = new Work(() => this.#workEnded())
+    this.recording = new Recording({ journal, turns: this.#turns, port: options.port, host: this })
   }
 
   /** Runs the body until it ends, is suspended, diverges, or the pass is aborted. Never rejects. */
@@ -124,7 +140,7 @@ export class Pass {
       this.#onEvent({ type: 'call.dropped', runId: this.runId, call: describeCall(call), site })
       return call.promise
     }
-    if (this.#positions.add(call, this.#inTurn)) this.#unbegun.push(call)
+    if (this.#positions.add(call, this.#turns.moving)) this.#unbegun.push(call)
     else call.site = callSite(request.method)
     this.poke()
     return call.promise
@@ -142,14 +158,14 @@ export class Pass {
 
   /** True once the pass has ended or been told to: nothing that ends now is recorded. */
   get over(): boolean {
-    return this.#over || this.#aborted !== undefined
+    return this.#over || this.#aborted !== undefined || this.#end !== undefined
   }
 
-  /** What moves a pass that stands still: its own loop, a user's function, or something it waits for. */
+  /** What moves a pass that stands still: its own loop and the store, a user's function, or something it waits for. */
   get standing(): 'moving' | 'userCode' | 'waiting' {
-    if (this.#wake === undefined && !this.#over) return 'moving'
+    if ((this.#wake === undefined || this.recording.asking) && !this.#over) return 'moving'
     const bodyAwaitsAnythingElse = this.#positions.open.size === 0 || this.replaying
-    return this.#userCode > 0 || bodyAwaitsAnythingElse ? 'userCode' : 'waiting'
+    return this.#work.runsUserCode || bodyAwaitsAnythingElse ? 'userCode' : 'waiting'
   }
 
   /**
@@ -160,33 +176,40 @@ export class Pass {
     if (this.#over) return
     if (this.#aborted === undefined) {
       this.#aborted = { reason, patient: options.patient }
-      for (const running of this.#running) running.abort(reason)
+      this.#work.abort(reason)
     } else if (!options.patient) {
       this.#aborted.patient = false
     }
     this.poke()
   }
 
-  // ── For the verbs (step.ts, sleep.ts, now.ts) ────────────────────────────────────────────────────────────────
+  // ── For the verbs (step.ts, sleep.ts, signal.ts, ...) ────────────────────────────────────────────────────────
 
   /** Enters work that `abort` must be able to stop; returns the way out. */
   enter(running: Running): () => void {
-    this.#running.add(running)
-    if (running.isUserCode) this.#userCode += 1
-    return () => {
-      if (!this.#running.delete(running)) return
-      if (running.isUserCode) this.#userCode -= 1
-      // Only who waits for the running to end has anything to do now.
-      if (this.#aborted !== undefined) this.poke()
-    }
+    return this.#work.enter(running)
   }
 
   /** Records a call's outcome; it is delivered when its turn comes. Never rejects. */
-  record(call: Call, outcome: { readonly failed: boolean; readonly value: EncodedValue }, attempts = 1): void {
-    // What is recorded within a turn could not tell how many calls its event comes after.
-    if (this.#inTurn) this.#afterTurn.push(() => this.record(call, outcome, attempts))
-    else if (this.over) this.discard(call)
-    else void this.#keepingClaim(this.#journal.outcome(call, outcome.failed, outcome.value, attempts))
+  record(call: Call, outcome: Outcome): void {
+    this.unpark(call)
+    this.recording.outcome(call, outcome)
+  }
+
+  recordError(call: Call, error: unknown, attempts = 1): void {
+    this.record(call, { failed: true, value: encodeError(this.codec, error), attempts })
+  }
+
+  /** Tells that a call does nothing but wait, until its outcome is recorded or it is unparked. */
+  park(call: Call, parked: Parked): void {
+    if (this.#over) parked.release()
+    else this.#suspension.park(call.position, parked)
+    this.poke()
+  }
+
+  /** What the call waited for is there, if it was parked: its outcome will be recorded. */
+  unpark(call: Call): void {
+    this.#suspension.leave(call.position)
   }
 
   /** Tells of an outcome that comes too late to be recorded. */
@@ -194,15 +217,14 @@ export class Pass {
     this.#onEvent({ type: 'outcome.discarded', runId: this.runId, step: call.name })
   }
 
-  /** Waits for an instant on behalf of a call, and records that it does unless the history says so already. */
-  wait(call: Call, wakeAt: EpochMs, onWake: () => void): void {
-    const fire = (): void => {
-      this.#timers.delete(call.position)
-      onWake()
-    }
-    this.#timers.set(call.position, { wakeAt, timer: this.clock.at(wakeAt, fire) })
-    if (this.history.timers.has(call.position)) return
-    void this.#keepingClaim(this.#journal.timer(call, String(wakeAt)))
+  claimLost(): void {
+    this.abort(new ClaimLostError({ runId: this.runId }), { patient: false })
+  }
+
+  /** Ends the pass without an outcome of its run. */
+  fail(error: unknown): void {
+    this.#end ??= { type: 'failed', error }
+    this.poke()
   }
 
   /** Makes the loop look again. */
@@ -227,7 +249,7 @@ export class Pass {
     if (this.#end !== undefined) return this.#end
     if (this.#aborted !== undefined) {
       const { patient, reason } = this.#aborted
-      return patient && this.#running.size > 0 ? undefined : { type: 'aborted', reason }
+      return patient && this.#work.goesOn ? undefined : { type: 'aborted', reason }
     }
     return this.replaying ? undefined : this.#bodyEnd
   }
@@ -238,48 +260,31 @@ export class Pass {
     return this.replaying ? this.#replay() : this.#live()
   }
 
-  get #lenient(): boolean {
-    return this.#waited >= LINEAGE_SPANS
-  }
-
   #replay(): PassEnd | undefined | Promise<PassEnd | undefined> {
-    this.#unbegun.push(...this.#positions.admit(this.#lenient))
+    this.#unbegun.push(...this.#positions.admit(this.#patience.lenient))
     if (!this.replaying) return undefined
-    const call = this.#callOfNext()
-    if (call !== undefined) return this.#happensAgain(call)
-    // A body that has ended calls nothing more. It may have ended a little earlier than it did, but not without a call.
-    if (this.#bodyEnd !== undefined && !this.#positions.lacksCall) return this.#bodyEnd
-    const inVain = !this.#positions.hasStrays && (this.#bodyEnd !== undefined || this.#positions.mismatch !== undefined)
-    return inVain ? this.#diverged() : this.#untilCalled()
-  }
-
-  /** The call of the next recorded event, if it is there and so are the calls that come before the event. */
-  #callOfNext(): Call | undefined {
-    const { next } = this.#positions
-    if (next === undefined || this.#positions.count < next.calls) return undefined
-    return next.type === 'arrival'
-      ? this.#positions.arrived(next, this.#lenient)
-      : this.#positions.open.get(next.position)
-  }
-
-  #happensAgain(call: Call): undefined | Promise<undefined> {
-    const { next } = this.#positions
-    invariant(next !== undefined, 'a call of the next event is one of an event')
-    const again = (): void => {
-      this.#waited = 0
-      this.#positions.happened()
-      this.#journal.happensAgain(next)
+    const step = this.#replaying.step({ bodyEnded: this.#bodyEnd !== undefined })
+    switch (step.type) {
+      case 'happens':
+        return this.#happen(step.event, step.tell)
+      case 'ended':
+        return this.#bodyEnd
+      case 'diverged':
+        return { type: 'diverged', error: this.#positions.divergence() }
+      case 'waits':
+        return this.#untilCalled()
     }
-    return this.#happen(next.type === 'arrival' ? { type: 'arrival', call } : { ...next, call }, again)
   }
 
   /** Lets the next stored event happen, or begins what is new; resolves to the end of a pass that is suspended. */
   #live(): PassEnd | undefined | Promise<PassEnd | undefined> {
-    for (const call of this.#positions.release()) void this.#keepingClaim(this.#journal.arrival(call))
-    const { head } = this.#journal
-    if (head !== undefined) return this.#happen(head, () => this.#journal.happens())
-    if (this.#unbegun.length > 0) return this.#beginCalls()
-    return this.#suspension() ?? this.#untilPoked()
+    const journal = this.#journal
+    if (!journal.held) {
+      for (const call of this.#positions.release()) void this.recording.keepingClaim(journal.arrival(call))
+    }
+    if (journal.head !== undefined) return this.#happen(journal.head, () => journal.happens())
+    if (this.#unbegun.length > 0 && (journal.confirmed || !journal.held)) return this.#beginCalls()
+    return this.#suspended() ?? this.#untilPoked()
   }
 
   /** `tell` is called when it does happen. */
@@ -308,7 +313,7 @@ export class Pass {
     this.#unbegun = []
     if (calls.length === 0) return undefined
     if (this.#journal.confirmed) return this.#begin(calls)
-    return this.#keepingClaim(this.#journal.confirm()).then(() => this.#begin(calls))
+    return this.recording.keepingClaim(this.#journal.confirm()).then(() => this.#begin(calls))
   }
 
   #begin(calls: readonly Call[]): undefined {
@@ -318,34 +323,21 @@ export class Pass {
     for (const call of calls.toSorted((a, b) => wakeAt(a) - wakeAt(b))) call.begin(call)
   }
 
-  /**
-   * Moves the body at the start of a turn of the event loop, and resolves when it has used up the microtasks that
-   * follow: what it calls in them, it calls on every pass.
-   */
-  async #move(cause: () => void): Promise<undefined> {
-    await this.scheduler.turn()
-    this.#inTurn = true
-    this.#waited = 0
-    this.#callsBefore = this.#positions.count
-    const drained = new Promise<void>((resolve) => this.scheduler.afterMicrotasks(resolve))
-    cause()
-    await drained
-    this.#inTurn = false
-    const waiting = this.#afterTurn
-    this.#afterTurn = []
-    for (const resume of waiting) resume()
+  #move(cause: () => void): Promise<undefined> {
+    return this.#turns.move(() => {
+      this.#patience.renew()
+      this.#callsBefore = this.#positions.count
+      this.#suspension.moved()
+      cause()
+    })
   }
 
-  #suspension(): PassEnd | undefined | Promise<undefined> {
+  #suspended(): PassEnd | undefined {
+    const { size } = this.#suspension
     // A step's body that ignored its timeout may still run; its outcome is recorded, and nothing waits for it.
-    const onlyTimers = this.#timers.size > 0 && this.#timers.size === this.#positions.open.size
-    if (!onlyTimers || this.#journal.waiting > 0) return undefined
-    let wakeAt = Number.POSITIVE_INFINITY
-    for (const timer of this.#timers.values()) wakeAt = Math.min(wakeAt, timer.wakeAt)
-    if (wakeAt - this.clock.now() <= LONGEST_WAIT_IN_MEMORY_MS) return undefined
-    // A body that has called nothing when it was moved may be at a short await that is not durable.
-    if (this.#positions.count === this.#callsBefore && this.#waited === 0) return this.#untilCalled()
-    return { type: 'suspended', wakeAt, entries: this.#journal.unconfirmed() }
+    if (size === 0 || size !== this.#positions.open.size || !this.#journal.idle) return undefined
+    const wakers = this.#suspension.due({ called: this.#positions.count > this.#callsBefore })
+    return wakers && { type: 'suspended', ...wakers, entries: this.#journal.unconfirmed() }
   }
 
   #untilPoked(): undefined | Promise<undefined> {
@@ -355,15 +347,11 @@ export class Pass {
     })
   }
 
-  /** Waits for calls, those that the history has or any; a replay has diverged when none come. */
+  /** Waits for calls that the history has. */
   async #untilCalled(): Promise<undefined> {
-    const bound = this.scheduler.after(SPAN_MS, () => {
-      this.#waited += 1
-      if (this.#waited >= PATIENCE_SPANS) this.#end ??= this.#diverged()
-      this.poke()
-    })
+    const leaveOut = this.#patience.span(() => this.poke())
     await this.#untilPoked()
-    bound.cancel()
+    leaveOut()
   }
 
   // ── Endings ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -373,28 +361,22 @@ export class Pass {
     this.poke()
   }
 
-  #diverged(): PassEnd {
-    return { type: 'diverged', error: this.#positions.divergence() }
-  }
-
   #close(end: PassEnd): void {
     this.#over = true
-    for (const { timer } of this.#timers.values()) timer.cancel()
-    if (this.#running.size === 0) return
-    const reason = end.type === 'aborted' ? end.reason : new DOMException('The run is over.', 'AbortError')
-    for (const running of this.#running) running.abort(reason)
+    if (end.type === 'returned' || end.type === 'threw') this.#tellNotMade()
+    this.#suspension.close()
+    if (!this.#work.goesOn) return
+    this.#work.abort(end.type === 'aborted' ? end.reason : new DOMException('The run is over.', 'AbortError'))
   }
 
-  /** A record that could not be made under the claim ends the pass: nothing after it may look as if it had been. */
-  #keepingClaim(stored: Promise<boolean>): Promise<void> {
-    const kept = (claimed: boolean): void => {
-      if (claimed) this.poke()
-      else this.abort(new ClaimLostError({ runId: this.runId }), { patient: false })
-    }
-    const refused = (error: unknown): void => {
-      this.#end ??= { type: 'failed', error }
-      this.poke()
-    }
-    return stored.then(kept, refused)
+  /** A body that ends in the turn of its last calls has not awaited them, and they never begin. */
+  #tellNotMade(): void {
+    const calls = [...this.#unbegun, ...this.#positions.release()].map(describeCall)
+    if (calls.length > 0) this.#onEvent({ type: 'calls.notMade', runId: this.runId, calls })
+  }
+
+  /** Only who waits for all work to end has anything to do when some has. */
+  #workEnded(): void {
+    if (this.#aborted !== undefined) this.poke()
   }
 }

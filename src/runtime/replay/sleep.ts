@@ -10,7 +10,10 @@ import type { Pass } from './pass.ts'
 /** `wakeAt` is asked for only if the history has no instant yet. */
 export function beginSleep(pass: Pass, call: Call, wakeAt: () => EpochMs): void {
   const recorded = pass.history.timers.get(call.position)
-  pass.wait(call, recorded ?? wakeAt(), () => {
+  const instant = recorded ?? wakeAt()
+  const timer = pass.clock.at(instant, () => {
     pass.record(call, { failed: false, value: pass.codec.encode(undefined) })
   })
+  pass.park(call, { awaits: 'time', wakeAt: instant, release: () => timer.cancel() })
+  if (recorded === undefined) pass.recording.wakeAt(call, instant)
 }

@@ -2,20 +2,23 @@
  * `ctx.step`: runs a function with effects and records its outcome once, after its retries.
  *
  * At least once: the body runs again only if the process died, or lost its lease, between the effect and the record.
- * Attempts of a step are not recorded, only their number with the outcome; a crash starts them anew.
+ * Attempts of a step are not recorded, only their number with the outcome; a crash starts them anew. What the attempt
+ * that succeeds has staged (effects.ts) is committed with its record.
  */
 import { type Backoff, backoffMs } from '../../core/backoff.ts'
 import type { Timer } from '../../core/clock.ts'
 import { SerializationError, StepTimeoutError } from '../../core/errors.ts'
+import type { Effect } from '../../store/commands.ts'
 import type { EncodedValue } from '../../store/records.ts'
-import { encodeError } from '../thrown.ts'
 import type { Call } from './call.ts'
+import { type PrepareFollowUp, StagedEffects } from './effects.ts'
+import type { Outcome } from './journal.ts'
 import type { Pass } from './pass.ts'
 import type { Running } from './running.ts'
 import { insideStep } from './scope.ts'
 
 /** What a step's body is given. */
-export interface StepArgument {
+export interface StepAttempt {
   /**
    * `<runId>:<position>`: the same on every attempt and every replay, and unique in the run. Give it to the service
    * that the step calls, so that a repeated call is recognised.
@@ -34,10 +37,15 @@ export interface StepPolicy {
   readonly timeoutMs: number | undefined
 }
 
-type StepBody = (step: StepArgument) => unknown
+/** `Target` and `Options` are what starts among the effects take. */
+export interface StepWork<Target, Options> {
+  readonly policy: StepPolicy
+  readonly body: (step: RunningStep<Target, Options>) => unknown
+  readonly prepare: PrepareFollowUp<Target, Options>
+}
 
 type AttemptEnd =
-  | { readonly type: 'returned'; readonly value: EncodedValue }
+  | { readonly type: 'returned'; readonly value: EncodedValue; readonly effects: readonly Effect[] | undefined }
   /** `settled`: when the body has ended too, which may be later than its timeout. */
   | {
       readonly type: 'failed'
@@ -50,16 +58,21 @@ type AttemptEnd =
 const LONGEST_WAIT_FOR_TIMED_OUT_BODY_MS = 5_000
 
 /** Runs the step's attempts and records the outcome. Never rejects. */
-export async function runStep(pass: Pass, call: Call, policy: StepPolicy, body: StepBody): Promise<void> {
+export async function runStep<T, O>(pass: Pass, call: Call, work: StepWork<T, O>): Promise<void> {
+  const { policy } = work
   for (let attempt = 1; ; attempt += 1) {
-    const end = await runAttempt(pass, call, policy, body, attempt)
+    const end = await runAttempt(pass, call, work, attempt)
     if (pass.over) return pass.discard(call)
-    if (end.type === 'returned') return pass.record(call, { failed: false, value: end.value }, attempt)
+    if (end.type === 'returned') return pass.record(call, succeeded(end, attempt))
     const verdict = attempt < policy.maxAttempts && end.retryable ? wantsRetry(policy, end.error) : end.error
-    if (verdict !== RETRY) return pass.record(call, { failed: true, value: encodeError(pass.codec, verdict) }, attempt)
+    if (verdict !== RETRY) return pass.recordError(call, verdict, attempt)
     await beforeNextAttempt(pass, end.settled, backoffMs(policy.backoff, attempt, pass.random))
     if (pass.over) return pass.discard(call)
   }
+}
+
+function succeeded({ value, effects }: AttemptEnd & { readonly type: 'returned' }, attempts: number): Outcome {
+  return effects === undefined ? { failed: false, value, attempts } : { failed: false, value, attempts, effects }
 }
 
 const RETRY = Symbol('retry')
@@ -73,38 +86,46 @@ function wantsRetry(policy: StepPolicy, error: unknown): unknown {
   }
 }
 
-async function runAttempt(
-  pass: Pass,
-  call: Call,
-  policy: StepPolicy,
-  body: StepBody,
-  attempt: number,
-): Promise<AttemptEnd> {
-  const step = new RunningStep(`${pass.runId}:${call.position}`, attempt)
+async function runAttempt<T, O>(pass: Pass, call: Call, work: StepWork<T, O>, attempt: number): Promise<AttemptEnd> {
+  const step = new RunningStep(pass, call, work.prepare, attempt)
   const leave = pass.enter(step)
-  const running = insideStep({ runId: pass.runId, step: call.name }, async () => body(step))
+  const running = step.finished(insideStep({ runId: pass.runId, step: call.name }, async () => work.body(step)))
   const settled = running.then(leave, leave)
   try {
-    const value = await withTimeout(pass, call, step, policy.timeoutMs, running)
-    return encodeValue(pass, value, settled)
+    return encodeValue(pass, await withTimeout(pass, call, step, work.policy.timeoutMs, running), settled)
   } catch (error) {
+    step.end()
     return { type: 'failed', error, retryable: true, settled }
   }
 }
 
-/** A step's argument and its abort signal, which is only made if somebody asks for it. */
-class RunningStep implements StepArgument, Running {
+/** What the function of a step has come to. */
+interface Finished {
+  readonly value: unknown
+  readonly effects: readonly Effect[] | undefined
+}
+
+/** What a step's function is given. Its abort signal and its effects are only made if somebody asks for them. */
+export class RunningStep<Target, Options> implements StepAttempt, Running {
   readonly isUserCode = true
   readonly idempotencyKey: string
   readonly attempt: number
+  readonly #pass: Pass
+  readonly #call: Call
+  readonly #prepare: PrepareFollowUp<Target, Options>
   #controller: AbortController | undefined
   #aborted: { readonly reason: unknown } | undefined
+  #staged: StagedEffects<Target, Options> | undefined
+  #ended = false
   /** Of the attempt's timeout: nobody waits for it any more once the step is aborted, whether or not its body ends. */
   timeout: Timer | undefined
 
-  constructor(idempotencyKey: string, attempt: number) {
-    this.idempotencyKey = idempotencyKey
+  constructor(pass: Pass, call: Call, prepare: PrepareFollowUp<Target, Options>, attempt: number) {
+    this.idempotencyKey = `${pass.runId}:${call.position}`
     this.attempt = attempt
+    this.#pass = pass
+    this.#call = call
+    this.#prepare = prepare
   }
 
   get signal(): AbortSignal {
@@ -115,17 +136,39 @@ class RunningStep implements StepArgument, Running {
     return this.#controller.signal
   }
 
+  get effects(): StagedEffects<Target, Options> {
+    if (this.#staged === undefined) {
+      const { name: step, position } = this.#call
+      this.#staged = new StagedEffects({ pass: this.#pass, position, step, prepare: this.#prepare })
+      if (this.#ended) this.#staged.close()
+    }
+    return this.#staged
+  }
+
   abort(reason: unknown): void {
     this.#aborted ??= { reason }
     this.timeout?.cancel()
     this.#controller?.abort(reason)
+  }
+
+  /** Waits for the function, and for what it has staged. */
+  async finished(running: Promise<unknown>): Promise<Finished> {
+    const value = await running
+    this.end()
+    return { value, effects: this.#staged === undefined ? undefined : await this.#staged.collect() }
+  }
+
+  /** The attempt is over: what it stages now would come too late. */
+  end(): void {
+    this.#ended = true
+    this.#staged?.close()
   }
 }
 
 async function withTimeout<T>(
   pass: Pass,
   call: Call,
-  step: RunningStep,
+  step: Pick<RunningStep<never, never>, 'abort' | 'timeout'>,
   timeoutMs: number | undefined,
   running: Promise<T>,
 ): Promise<T> {
@@ -145,9 +188,9 @@ async function withTimeout<T>(
 }
 
 /** A value that can't be stored fails the step, and would fail it again: it is not retried. */
-function encodeValue(pass: Pass, value: unknown, settled: Promise<unknown>): AttemptEnd {
+function encodeValue(pass: Pass, { value, effects }: Finished, settled: Promise<unknown>): AttemptEnd {
   try {
-    return { type: 'returned', value: pass.codec.encode(value) }
+    return { type: 'returned', value: pass.codec.encode(value), effects }
   } catch (error) {
     return { type: 'failed', error, retryable: !(error instanceof SerializationError), settled }
   }

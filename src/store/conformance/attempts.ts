@@ -1,8 +1,8 @@
 /** The history of attempts: one line for each, and the current one last. */
 import assert from 'node:assert/strict'
 import type { AttemptRecord } from '../records.ts'
+import { LEASE_MS, newClaim, OWNER, RELEASE, SUCCEED, suspendUntil } from './makers.ts'
 import type { Test, World } from './world.ts'
-import { LEASE_MS, newClaim, OWNER, RELEASE, SUCCEED } from './world.ts'
 
 export function attempts(test: Test): void {
   current(test)
@@ -40,7 +40,7 @@ function current(test: Test): void {
   test('a suspension interrupts nothing: it is one attempt, under its last owner', async (world) => {
     await world.start('a', 't1')
     const running = attempt(world)
-    await world.settle('a', 't1', { type: 'suspend', wakeAt: world.clock.now() + 100 })
+    await world.settle('a', 't1', suspendUntil(world.clock.now() + 100))
     assert.deepEqual(await world.store.attempts('a'), [running])
     world.clock.pass(100)
     await world.claim(['t2'], { owner: 'worker-2' })
@@ -50,7 +50,7 @@ function current(test: Test): void {
   test('a run that was cancelled while it waited ended its attempt', async (world) => {
     await world.start('a', 't1')
     const running = attempt(world)
-    await world.settle('a', 't1', { type: 'suspend', wakeAt: world.clock.now() + 100 })
+    await world.settle('a', 't1', suspendUntil(world.clock.now() + 100))
     world.clock.pass(50)
     await world.cancel('a')
     assert.deepEqual(await world.store.attempts('a'), [
@@ -72,7 +72,7 @@ function past(test: Test): void {
     const second: AttemptRecord = { ...attempt(world), owner: 'worker-2' }
     assert.deepEqual(await world.store.attempts('a'), [interrupted, second])
     world.clock.pass(LEASE_MS)
-    await world.store.reclaim({ deadOwners: [], limit: 10 })
+    await world.reclaim()
     const crashed: AttemptRecord = {
       ...second,
       outcome: 'crashed',
@@ -88,7 +88,7 @@ function past(test: Test): void {
     await world.start('a', 't1', { maxRecoveries: 0, claim: newClaim('t1') })
     const running = attempt(world)
     world.clock.pass(LEASE_MS)
-    await world.store.reclaim({ deadOwners: [], limit: 10 })
+    await world.reclaim()
     assert.deepEqual(await world.store.attempts('a'), [
       { ...running, outcome: 'dead', failureKind: 'crashed', endedAt: world.clock.now() },
     ])

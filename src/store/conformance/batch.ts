@@ -1,8 +1,20 @@
 /** Batches: one transaction, whole or not at all, and no command hinders another. */
 import assert from 'node:assert/strict'
 import type { Command } from '../contract.ts'
+import {
+  accepted,
+  applied,
+  CLAIM_LOST,
+  DEFINITION,
+  newClaim,
+  newRun,
+  numbered,
+  outcome,
+  RELEASE,
+  SUCCEED,
+  suspendUntil,
+} from './makers.ts'
 import type { Test, World } from './world.ts'
-import { applied, CLAIM_LOST, DEFINITION, newClaim, newRun, outcome, RELEASE, SUCCEED } from './world.ts'
 
 /** No database stores it: its numbers are no numbers. */
 function unstorable(id: string): Command {
@@ -35,14 +47,14 @@ function independence(test: Test): void {
       { type: 'settle', runId: 'gone', token: 't9', entries: [], settlement: RELEASE },
     ])
     assert.deepEqual(outcomes, [
-      { type: 'accepted', runs: [{ id: 'new', created: true, status: 'ENQUEUED' }] },
+      accepted('new'),
       { type: 'mismatch', id: 'enqueued', definition: DEFINITION },
       CLAIM_LOST,
       applied({ status: 'SUCCESS', ending: { status: 'SUCCESS', output: '"done"' } }),
-      { type: 'refused', status: null },
+      { type: 'notCancelled', status: null },
       { type: 'requeued' },
-      { type: 'refused', status: null },
-      { type: 'cancelled' },
+      { type: 'notRequeued', status: null, holder: null },
+      { type: 'cancelled', rippled: false },
       CLAIM_LOST,
     ])
     const ids = ['new', 'half', 'enqueued', 'claimed', 'other', 'cancelled', 'cancel me']
@@ -59,7 +71,7 @@ function independence(test: Test): void {
   })
 
   test('a batch of a thousand commands', async (world) => {
-    const ids = Array.from({ length: 500 }, (_, n) => `run ${n}`)
+    const ids = numbered('run', 500)
     await world.commitAll(
       ids.map((id) => ({ type: 'enqueue', commandId: id, runs: [newRun(id, { claim: newClaim(`t ${id}`) })] })),
     )
@@ -118,6 +130,44 @@ function atomicity(test: Test): void {
     assert.deepEqual(await world.store.runs(['poison', 'c']), [undefined, undefined])
   })
 
+  test('nor of what its commands did besides: other runs, waits, signals, key-values', async (world) => {
+    await world.start('parent', 'p')
+    await world.settle('parent', 'p', suspendUntil(null, { position: 0, runId: 'child' }))
+    await world.start('other', 'o')
+    await world.start('child', 'c', { parentId: 'parent' })
+    await world.kv({ type: 'put', key: 'old', value: '1', hash: '#1' })
+    const put = { type: 'put', key: 'k', value: '1', hash: '#1' } as const
+    const effects = [put, { type: 'start', run: newRun('follow-up', { kv: [put] }) }] as const
+    const action = { type: 'start', run: newRun('grandchild') } as const
+    const entry = outcome(0, { value: null })
+    const commands: readonly Command[] = [
+      { type: 'kv', commandId: 'k1', change: { type: 'delete', key: 'old' } },
+      {
+        type: 'wait',
+        runId: 'other',
+        token: 'o',
+        position: 0,
+        key: 'approval',
+        entries: [outcome(0, { type: 'timer' })],
+      },
+      { type: 'signal', commandId: 's1', key: 'approval', payload: '1' },
+      { type: 'perform', runId: 'child', token: 'c', entry, action },
+      { type: 'cancel', commandId: 'c1', runId: 'parent' },
+      unstorable('poison'),
+    ]
+    const { before } = await untilRejected(world, commands)
+    assert.deepEqual(await everything(world), before)
+    const settle: Command = {
+      type: 'settle',
+      runId: 'other',
+      token: 'o',
+      entries: [outcome(0, { effects })],
+      settlement: SUCCEED,
+    }
+    const { before: second } = await untilRejected(world, [settle, unstorable('poison')])
+    assert.deepEqual(await everything(world), second)
+  })
+
   test('a command is stored whole or not at all', async (world) => {
     const runs = [newRun('a'), newRun('b', { maxRecoveries: Number.NaN }), newRun('c')]
     await assert.rejects(world.store.commit([{ type: 'enqueue', commandId: 'c1', runs }]))
@@ -155,5 +205,8 @@ async function untilRejected(
 
 async function everything(world: World): Promise<unknown> {
   const runs = await world.store.list({ limit: 100 })
-  return Promise.all(runs.map(({ id }) => world.everythingOf(id)))
+  return {
+    runs: await Promise.all(runs.map(({ id }) => world.everythingOf(id))),
+    values: await world.store.scan('', null, 100),
+  }
 }

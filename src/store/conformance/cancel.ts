@@ -1,8 +1,9 @@
 /** Cancelling: at once, unless the run is PENDING, which is asked to end. */
 import assert from 'node:assert/strict'
 import type { Ending } from '../records.ts'
+import { applied, CLAIM_LOST, LEASE_MS, newRun, OWNER, outcome, SUCCEED, suspendUntil } from './makers.ts'
 import type { Test } from './world.ts'
-import { applied, assertHas, CLAIM_LOST, LEASE_MS, newRun, OWNER, outcome, SUCCEED } from './world.ts'
+import { assertHas } from './world.ts'
 
 const ENDING: Ending = { status: 'CANCELLED', failure: { kind: 'cancelled', error: null } }
 
@@ -16,7 +17,7 @@ function atOnce(test: Test): void {
   test('an ENQUEUED run is CANCELLED at once and never claimed', async (world) => {
     await world.enqueue('a')
     world.clock.pass(100)
-    assert.deepEqual(await world.cancel('a', 'c1'), { type: 'cancelled' })
+    assert.deepEqual(await world.cancel('a', 'c1'), { type: 'cancelled', rippled: false })
     assertHas(await world.run('a'), {
       status: 'CANCELLED',
       failureKind: 'cancelled',
@@ -31,19 +32,19 @@ function atOnce(test: Test): void {
 
   test('a run on a named queue as well', async (world) => {
     await world.enqueue(newRun('a', { queue: 'media' }))
-    assert.deepEqual(await world.cancel('a'), { type: 'cancelled' })
+    assert.deepEqual(await world.cancel('a'), { type: 'cancelled', rippled: false })
     assert.equal((await world.run('a')).status, 'CANCELLED')
   })
 
   test('a WAITING run is CANCELLED at once and never wakes', async (world) => {
     await world.start('a', 't1')
-    await world.settle('a', 't1', { type: 'suspend', wakeAt: world.clock.now() + 1_000 })
-    assert.deepEqual(await world.cancel('a'), { type: 'cancelled' })
+    await world.settle('a', 't1', suspendUntil(world.clock.now() + 1_000))
+    assert.deepEqual(await world.cancel('a'), { type: 'cancelled', rippled: false })
     assertHas(await world.run('a'), { status: 'CANCELLED', dueAt: null })
     assert.deepEqual(await world.ending('a'), ENDING)
     world.clock.pass(5_000)
     assert.deepEqual(await world.claim(['t2']), [])
-    assert.equal(await world.store.nextDue(['charge']), null)
+    assert.equal(await world.nextAt(), null)
   })
 }
 
@@ -62,7 +63,7 @@ function requested(test: Test): void {
     await world.start('a', 't1')
     await world.cancel('a')
     world.clock.pass(LEASE_MS)
-    assert.deepEqual(await world.store.reclaim({ deadOwners: [], limit: 10 }), [
+    assert.deepEqual(await world.reclaim(), [
       { id: 'a', token: 't1', owner: OWNER, status: 'CANCELLED', ending: ENDING },
     ])
     assertHas(await world.run('a'), { status: 'CANCELLED', token: null, crashes: 1, failureKind: 'cancelled' })
@@ -95,7 +96,7 @@ function requested(test: Test): void {
 
 function refused(test: Test): void {
   test('an unknown run is refused without a status', async (world) => {
-    assert.deepEqual(await world.cancel('nowhere'), { type: 'refused', status: null })
+    assert.deepEqual(await world.cancel('nowhere'), { type: 'notCancelled', status: null })
   })
 
   test('a run that has ended is refused with its status, and left alone', async (world) => {
@@ -109,7 +110,7 @@ function refused(test: Test): void {
     ] as const) {
       const before = await world.everythingOf(id)
       world.clock.pass(10)
-      assert.deepEqual(await world.cancel(id), { type: 'refused', status })
+      assert.deepEqual(await world.cancel(id), { type: 'notCancelled', status })
       assert.deepEqual(await world.everythingOf(id), before)
     }
   })
@@ -118,7 +119,7 @@ function refused(test: Test): void {
     await world.start('a', 't1')
     await world.cancel('a', 'c1')
     const before = await world.run('a')
-    assert.deepEqual(await world.cancel('a', 'c2'), { type: 'refused', status: 'PENDING' })
+    assert.deepEqual(await world.cancel('a', 'c2'), { type: 'notCancelled', status: 'PENDING' })
     assert.deepEqual(await world.run('a'), before)
   })
 }

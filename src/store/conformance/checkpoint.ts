@@ -1,8 +1,8 @@
 /** Checkpoints: the history of a run, written once, under the claim's fence. */
 import assert from 'node:assert/strict'
-import type { NewCheckpoint } from '../records.ts'
+import type { NewCheckpoint } from '../commands.ts'
+import { applied, CLAIM_LOST, LEASE_MS, outcome, RELEASE, SUCCEED } from './makers.ts'
 import type { Test } from './world.ts'
-import { applied, CLAIM_LOST, LEASE_MS, outcome, RELEASE, SUCCEED } from './world.ts'
 
 export function checkpoint(test: Test): void {
   recording(test)
@@ -141,7 +141,7 @@ function fence(test: Test): void {
     await world.start('a', 't1')
     await world.checkpoint('a', 't1', [outcome(0)])
     world.clock.pass(LEASE_MS)
-    await world.store.reclaim({ deadOwners: [], limit: 10 })
+    await world.reclaim()
     assert.deepEqual(await world.checkpoint('a', 't1', [outcome(1)]), CLAIM_LOST)
     await world.claim(['t2'])
     assert.deepEqual(await world.checkpoint('a', 't1', [outcome(1)]), CLAIM_LOST)

@@ -1,7 +1,8 @@
 /** Claiming: who gets which run, and what the claim makes of its row. */
 import assert from 'node:assert/strict'
+import { DEFINITION, LEASE_MS, newClaim, newRun, numbered, OWNER, RELEASE, SUCCEED, suspendUntil } from './makers.ts'
 import type { Test } from './world.ts'
-import { assertHas, DEFINITION, LEASE_MS, newClaim, newRun, OWNER, RELEASE, SUCCEED } from './world.ts'
+import { assertHas } from './world.ts'
 
 export function claim(test: Test): void {
   rows(test)
@@ -64,10 +65,10 @@ function choice(test: Test): void {
   })
 
   test('a thousand tokens and five hundred definitions', async (world) => {
-    const definitions = Array.from({ length: 500 }, (_, n) => `definition ${n}`)
-    const ids = Array.from({ length: 999 }, (_, n) => `run ${n}`)
+    const definitions = numbered('definition', 500)
+    const ids = numbered('run', 999)
     await world.enqueue(...ids.map((id, n) => newRun(id, { definition: `definition ${(n * 7) % 500}` })))
-    const tokens = Array.from({ length: 1_000 }, (_, n) => `t${n}`)
+    const tokens = numbered('t', 1_000)
     assert.deepEqual(await world.claimIds(tokens, { definitions }), ids)
     assert.deepEqual((await world.claimIds(tokens, { definitions })).toSorted(), ids.toSorted(), 'resent')
   })
@@ -94,7 +95,7 @@ function choice(test: Test): void {
   test('a run that is PENDING, WAITING for later or ended is not claimed', async (world) => {
     await world.start('pending', 't1')
     await world.start('waiting', 't2')
-    await world.settle('waiting', 't2', { type: 'suspend', wakeAt: world.clock.now() + 1 })
+    await world.settle('waiting', 't2', suspendUntil(world.clock.now() + 1))
     await world.start('ended', 't3')
     await world.settle('ended', 't3', SUCCEED)
     await world.enqueue('cancelled')

@@ -3,12 +3,11 @@
  * one claim, one ending, and one place.
  */
 import assert from 'node:assert/strict'
-import { StoreUnavailableError } from '../../core/errors.ts'
-import type { Command, Outcome, Store } from '../contract.ts'
-import type { Test, World } from './world.ts'
-import { DEFINITION, LEASE_MS, newClaim, newRun, outcome, SUCCEED } from './world.ts'
-
-const HANDLES = 4
+import type { Command, Store } from '../contract.ts'
+import { at, HANDLES, handles, one, patiently } from './handles.ts'
+import { LEASE_MS, newClaim, newRun, numbered, outcome, SUCCEED } from './makers.ts'
+import { claimRequest } from './sources.ts'
+import type { Test } from './world.ts'
 
 export function concurrency(test: Test): void {
   claims(test)
@@ -19,7 +18,7 @@ export function concurrency(test: Test): void {
 function claims(test: Test): void {
   test('claims at once give each run to one of them (C-25)', async (world) => {
     const stores = await handles(world)
-    const ids = Array.from({ length: 120 }, (_, n) => `run ${n}`)
+    const ids = numbered('run', 120)
     await world.enqueue(...ids)
     const claimed = await Promise.all(stores.map((store, n) => claimAll(store, `worker ${n}`)))
     assert.deepEqual(claimed.flat().toSorted(), ids.toSorted())
@@ -27,7 +26,7 @@ function claims(test: Test): void {
 
   test('claims race with starts, and nothing is left behind', async (world) => {
     const stores = await handles(world)
-    const ids = Array.from({ length: 100 }, (_, n) => `run ${n}`)
+    const ids = numbered('run', 100)
     const starts = ids.map((id, n) =>
       patiently(() => at(stores, n).commit([{ type: 'enqueue', commandId: `start ${id}`, runs: [newRun(id)] }])),
     )
@@ -39,7 +38,7 @@ function claims(test: Test): void {
 
   test('claim and cancel at once: it is cancelled, or asked, never both claimed and ended', async (world) => {
     const stores = await handles(world)
-    const ids = Array.from({ length: 40 }, (_, n) => `run ${n}`)
+    const ids = numbered('run', 40)
     await world.enqueue(...ids)
     const [claimed, outcomes] = await Promise.all([
       claimAll(at(stores, 0), 'worker'),
@@ -47,7 +46,7 @@ function claims(test: Test): void {
         ids
           .toReversed()
           .map((runId, n) =>
-            one(at(stores, 1 + (n % (HANDLES - 1))), { type: 'cancel', commandId: `cancel ${runId}`, runId }),
+            one(world, at(stores, 1 + (n % (HANDLES - 1))), { type: 'cancel', commandId: `cancel ${runId}`, runId }),
           ),
       ),
     ])
@@ -64,7 +63,7 @@ function commits(test: Test): void {
     const stores = await handles(world)
     const outcomes = await Promise.all(
       Array.from({ length: 20 }, (_, n) =>
-        one(at(stores, n), { type: 'enqueue', commandId: `c ${n}`, runs: [newRun('a')] }),
+        one(world, at(stores, n), { type: 'enqueue', commandId: `c ${n}`, runs: [newRun('a')] }),
       ),
     )
     const created = outcomes.filter((answer) => answer.type === 'accepted' && answer.runs[0]?.created === true)
@@ -75,7 +74,7 @@ function commits(test: Test): void {
   test('one start sent twice at once is one start', async (world) => {
     const stores = await handles(world)
     const start: Command = { type: 'enqueue', commandId: 'c1', runs: [newRun('a', { claim: newClaim('t1') })] }
-    const outcomes = await Promise.all(stores.map((store) => one(store, start)))
+    const outcomes = await Promise.all(stores.map((store) => one(world, store, start)))
     for (const answer of outcomes) assert.deepEqual(answer, outcomes[0])
     assert.equal((await world.run('a')).deliveries, 1)
   })
@@ -84,9 +83,14 @@ function commits(test: Test): void {
     const stores = await handles(world)
     await world.enqueue('a')
     const outcomes = await Promise.all(
-      stores.map((store, n) => one(store, { type: 'cancel', commandId: `c ${n}`, runId: 'a' })),
+      stores.map((store, n) => one(world, store, { type: 'cancel', commandId: `c ${n}`, runId: 'a' })),
     )
-    assert.deepEqual(outcomes.map(({ type }) => type).toSorted(), ['cancelled', 'refused', 'refused', 'refused'])
+    assert.deepEqual(outcomes.map(({ type }) => type).toSorted(), [
+      'cancelled',
+      'notCancelled',
+      'notCancelled',
+      'notCancelled',
+    ])
   })
 
   test('requeues of one run at once: one of them requeues', async (world) => {
@@ -94,9 +98,14 @@ function commits(test: Test): void {
     await world.enqueue('a')
     await world.cancel('a')
     const outcomes = await Promise.all(
-      stores.map((store, n) => one(store, { type: 'requeue', commandId: `r ${n}`, runId: 'a' })),
+      stores.map((store, n) => one(world, store, { type: 'requeue', commandId: `r ${n}`, runId: 'a' })),
     )
-    assert.deepEqual(outcomes.map(({ type }) => type).toSorted(), ['refused', 'refused', 'refused', 'requeued'])
+    assert.deepEqual(outcomes.map(({ type }) => type).toSorted(), [
+      'notRequeued',
+      'notRequeued',
+      'notRequeued',
+      'requeued',
+    ])
     assert.equal((await world.run('a')).epoch, 1)
   })
 
@@ -104,11 +113,11 @@ function commits(test: Test): void {
     const stores = await handles(world)
     const work = async (n: number): Promise<void> => {
       const [id, token, store] = [`run ${n}`, `t ${n}`, at(stores, n)]
-      await one(store, { type: 'enqueue', commandId: id, runs: [newRun(id, { claim: newClaim(token) })] })
+      await one(world, store, { type: 'enqueue', commandId: id, runs: [newRun(id, { claim: newClaim(token) })] })
       for (let seq = 0; seq < 5; seq++) {
-        await one(store, { type: 'checkpoint', runId: id, token, entries: [outcome(seq, { value: `"${id}"` })] })
+        await one(world, store, { type: 'checkpoint', runId: id, token, entries: [outcome(seq, { value: `"${id}"` })] })
       }
-      await one(store, { type: 'settle', runId: id, token, entries: [], settlement: SUCCEED })
+      await one(world, store, { type: 'settle', runId: id, token, entries: [], settlement: SUCCEED })
     }
     const numbers = Array.from({ length: 30 }, (_, n) => n)
     await Promise.all(numbers.map(work))
@@ -126,32 +135,41 @@ function commits(test: Test): void {
 function againstReclaims(test: Test): void {
   test('reclaims at once take each claim once (E-07)', async (world) => {
     const stores = await handles(world)
-    const ids = Array.from({ length: 60 }, (_, n) => `run ${n}`)
+    const ids = numbered('run', 60)
     await world.enqueue(...ids.map((id) => newRun(id, { claim: newClaim(id) })))
     world.clock.pass(LEASE_MS)
     const reclaimed = await Promise.all(
       Array.from({ length: 12 }, (_, n) => patiently(() => at(stores, n).reclaim({ deadOwners: [], limit: 10 }))),
     )
     const rest = await world.store.reclaim({ deadOwners: [], limit: 100 })
-    assert.deepEqual([...reclaimed.flat(), ...rest].map(({ id }) => id).toSorted(), ids.toSorted())
+    assert.deepEqual(
+      [...reclaimed.flatMap(({ runs }) => runs), ...rest.runs].map(({ id }) => id).toSorted(),
+      ids.toSorted(),
+    )
     for (const id of ids) assert.equal((await world.run(id)).crashes, 1)
   })
 
   test('settle and reclaim at once: the claim ends once, one way or the other (D-23)', async (world) => {
     const stores = await handles(world)
-    const ids = Array.from({ length: 40 }, (_, n) => `run ${n}`)
+    const ids = numbered('run', 40)
     await world.enqueue(...ids.map((id) => newRun(id, { claim: newClaim(id) })))
     world.clock.pass(LEASE_MS)
     const [settled, reclaimed] = await Promise.all([
       Promise.all(
         ids.map((id, n) =>
-          one(at(stores, n), { type: 'settle', runId: id, token: id, entries: [outcome(0)], settlement: SUCCEED }),
+          one(world, at(stores, n), {
+            type: 'settle',
+            runId: id,
+            token: id,
+            entries: [outcome(0)],
+            settlement: SUCCEED,
+          }),
         ),
       ),
       patiently(() => at(stores, 1).reclaim({ deadOwners: [], limit: 100 })),
     ])
     for (const [n, id] of ids.entries()) {
-      const taken = reclaimed.some((run) => run.id === id)
+      const taken = reclaimed.runs.some((run) => run.id === id)
       assert.equal(settled[n]?.type, taken ? 'claimLost' : 'applied', id)
       assert.equal((await world.run(id)).status, taken ? 'ENQUEUED' : 'SUCCESS', id)
       assert.equal((await world.history(id)).length, taken ? 0 : 1, id)
@@ -160,7 +178,7 @@ function againstReclaims(test: Test): void {
 
   test('renew and reclaim at once: what was renewed is held, what was taken is lost', async (world) => {
     const stores = await handles(world)
-    const ids = Array.from({ length: 40 }, (_, n) => `run ${n}`)
+    const ids = numbered('run', 40)
     await world.enqueue(...ids.map((id) => newRun(id, { claim: newClaim(id) })))
     world.clock.pass(LEASE_MS)
     const renewals = [0, 10, 20, 30].map((from, n) => {
@@ -169,47 +187,16 @@ function againstReclaims(test: Test): void {
     })
     const reclaimed = await patiently(() => at(stores, 2).reclaim({ deadOwners: [], limit: 100 }))
     const lost = (await Promise.all(renewals)).flatMap((answer) => answer.lost)
-    assert.deepEqual(reclaimed.map(({ id }) => id).toSorted(), lost.toSorted())
+    assert.deepEqual(reclaimed.runs.map(({ id }) => id).toSorted(), lost.toSorted())
   })
-}
-
-/** Several open stores over one database: different ones, if the store is shared. */
-async function handles(world: World): Promise<readonly Store[]> {
-  const stores = [world.store, ...Array.from({ length: HANDLES - 1 }, () => world.connect())]
-  await Promise.all(stores.map((store) => store.open()))
-  return stores
-}
-
-function at(stores: readonly Store[], n: number): Store {
-  const store = stores[n % stores.length]
-  assert.ok(store !== undefined)
-  return store
 }
 
 async function claimAll(store: Store, owner: string): Promise<readonly string[]> {
   const ids: string[] = []
   for (let round = 0; ; round++) {
     const tokens = [0, 1, 2].map((n) => `${owner} ${round} ${n}`)
-    const request = { owner, tokens, leaseMs: LEASE_MS, definitions: [DEFINITION] }
-    const claimed = await patiently(() => store.claim(request))
-    if (claimed.length === 0) return ids
-    ids.push(...claimed.map(({ run }) => run.id))
-  }
-}
-
-async function one(store: Store, command: Command): Promise<Outcome> {
-  const [answer] = await patiently(() => store.commit([command]))
-  assert.ok(answer !== undefined)
-  return answer
-}
-
-/** A store that is busy says so and is asked again, as the runtime does; resends recognise themselves. */
-async function patiently<T>(call: () => Promise<T>): Promise<T> {
-  for (;;) {
-    try {
-      return await call()
-    } catch (error) {
-      if (!StoreUnavailableError.is(error)) throw error
-    }
+    const { runs } = await patiently(() => store.claim(claimRequest(tokens, { owner })))
+    if (runs.length === 0) return ids
+    ids.push(...runs.map(({ run }) => run.id))
   }
 }

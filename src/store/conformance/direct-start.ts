@@ -1,15 +1,13 @@
 /** Direct starts: recorded and claimed in one commit. */
 import assert from 'node:assert/strict'
+import { accepted, applied, LEASE_MS, newClaim, newRun, OWNER, outcome, SUCCEED } from './makers.ts'
 import type { Test } from './world.ts'
-import { applied, assertHas, LEASE_MS, newClaim, newRun, OWNER, outcome, SUCCEED } from './world.ts'
+import { assertHas } from './world.ts'
 
 export function directStart(test: Test): void {
   test('the run is PENDING at once, as after any claim', async (world) => {
     const run = newRun('a', { claim: newClaim('t1', { leaseMs: 12_345 }), timeoutMs: 60_000 })
-    assert.deepEqual(await world.enqueue(run), {
-      type: 'accepted',
-      runs: [{ id: 'a', created: true, status: 'PENDING' }],
-    })
+    assert.deepEqual(await world.enqueue(run), accepted({ id: 'a', status: 'PENDING' }))
     const now = world.clock.now()
     assertHas(await world.run('a'), {
       status: 'PENDING',
@@ -32,10 +30,7 @@ export function directStart(test: Test): void {
 
   test('a run that exists is not claimed by it', async (world) => {
     await world.enqueue('a')
-    assert.deepEqual(await world.enqueue(newRun('a', { claim: newClaim('t1') })), {
-      type: 'accepted',
-      runs: [{ id: 'a', created: false, status: 'ENQUEUED' }],
-    })
+    assert.deepEqual(await world.enqueue(newRun('a', { claim: newClaim('t1') })), accepted({ id: 'a', created: false }))
     assertHas(await world.run('a'), { status: 'ENQUEUED', token: null, deliveries: 0 })
   })
 
@@ -48,7 +43,7 @@ export function directStart(test: Test): void {
   test('its lease can be renewed, lost and reclaimed like any other', async (world) => {
     await world.start('a', 't1')
     world.clock.pass(LEASE_MS)
-    const [reclaimed] = await world.store.reclaim({ deadOwners: [], limit: 10 })
+    const [reclaimed] = await world.reclaim()
     assert.deepEqual(reclaimed, { id: 'a', token: 't1', owner: OWNER, status: 'ENQUEUED', ending: null })
     assert.deepEqual(await world.claimIds(['t2']), ['a'])
   })

@@ -1,7 +1,8 @@
 /** Accepting runs: all of a command or none, and an id that exists is the run that exists. */
 import assert from 'node:assert/strict'
+import { accepted, DEFINITION, newClaim, newRun, SUCCEED } from './makers.ts'
 import type { Test } from './world.ts'
-import { assertHas, DEFINITION, newClaim, newRun, SUCCEED } from './world.ts'
+import { assertHas } from './world.ts'
 
 export function enqueue(test: Test): void {
   accepting(test)
@@ -10,19 +11,23 @@ export function enqueue(test: Test): void {
 
 function accepting(test: Test): void {
   test('an accepted run is ENQUEUED, with all it was given and nothing of a claim', async (world) => {
-    const run = newRun('a', { kind: 'job', maxRecoveries: 7, timeoutMs: 90_000, inputHash: 'abc' })
+    const limits = { maxRecoveries: 7, timeoutMs: 90_000 }
+    const place = { queue: 'media', priority: -3, partitionKey: 'eu', dedup: { id: 'd', policy: 'reject' } } as const
+    const run = newRun('a', { kind: 'job', inputHash: 'abc', parentId: 'parent', ...limits, ...place })
     const commandId = world.commandId()
-    assert.deepEqual(await world.commit({ type: 'enqueue', commandId, runs: [run] }), {
-      type: 'accepted',
-      runs: [{ id: 'a', created: true, status: 'ENQUEUED' }],
-    })
+    assert.deepEqual(await world.commit({ type: 'enqueue', commandId, runs: [run] }), accepted('a'))
     const { seq, ...row } = await world.run('a')
     assert.ok(Number.isSafeInteger(seq))
     assert.deepEqual(row, {
       id: 'a',
       definition: DEFINITION,
       kind: 'job',
-      queue: null,
+      queue: 'media',
+      priority: -3,
+      partitionKey: 'eu',
+      lane: '',
+      rank: 0,
+      dedupId: 'd',
       status: 'ENQUEUED',
       inputHash: 'abc',
       dueAt: null,
@@ -30,6 +35,8 @@ function accepting(test: Test): void {
       owner: null,
       leaseUntil: null,
       epoch: 0,
+      version: null,
+      parentId: 'parent',
       deliveries: 0,
       attempt: 0,
       crashes: 0,
@@ -77,7 +84,7 @@ function accepting(test: Test): void {
   })
 
   test('no runs is accepted as well', async (world) => {
-    assert.deepEqual(await world.enqueue(), { type: 'accepted', runs: [] })
+    assert.deepEqual(await world.enqueue(), accepted())
   })
 
   test('ids that differ in case or in trailing blanks are different runs', async (world) => {
@@ -99,13 +106,7 @@ function existing(test: Test): void {
     world.clock.pass(1_000)
     assert.deepEqual(
       await world.enqueue(newRun('a', { claim: newClaim('t2'), maxRecoveries: 1, timeoutMs: 5, queue: 'other' }), 'b'),
-      {
-        type: 'accepted',
-        runs: [
-          { id: 'a', created: false, status: 'SUCCESS' },
-          { id: 'b', created: true, status: 'ENQUEUED' },
-        ],
-      },
+      accepted({ id: 'a', created: false, status: 'SUCCESS' }, 'b'),
     )
     assert.deepEqual(await world.everythingOf('a'), before)
   })
@@ -131,19 +132,12 @@ function existing(test: Test): void {
   test('equal inputs are told by their hash, not their text', async (world) => {
     await world.enqueue(newRun('a', { input: '{"x":1,"y":2}', inputHash: 'same' }))
     const answer = await world.enqueue(newRun('a', { input: '{"y":2,"x":1}', inputHash: 'same' }))
-    assert.deepEqual(answer, { type: 'accepted', runs: [{ id: 'a', created: false, status: 'ENQUEUED' }] })
+    assert.deepEqual(answer, accepted({ id: 'a', created: false }))
     assert.deepEqual(await world.store.inputs(['a']), ['{"x":1,"y":2}'])
   })
 
   test('one command that names a run twice creates it once (C-23)', async (world) => {
-    assert.deepEqual(await world.enqueue('a', 'b', 'a'), {
-      type: 'accepted',
-      runs: [
-        { id: 'a', created: true, status: 'ENQUEUED' },
-        { id: 'b', created: true, status: 'ENQUEUED' },
-        { id: 'a', created: false, status: 'ENQUEUED' },
-      ],
-    })
+    assert.deepEqual(await world.enqueue('a', 'b', 'a'), accepted('a', 'b', { id: 'a', created: false }))
     assert.equal((await world.store.list({ limit: 10 })).length, 2)
   })
 

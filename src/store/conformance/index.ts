@@ -18,24 +18,48 @@ import type { Clock } from '../../core/clock.ts'
 import type { StoreCapabilities } from '../contract.ts'
 import { attempts } from './attempts.ts'
 import { batch } from './batch.ts'
+import { byName } from './by-name.ts'
 import { cancel } from './cancel.ts'
+import { cascade } from './cascade.ts'
 import { checkpoint } from './checkpoint.ts'
+import { children } from './children.ts'
 import { claim } from './claim.ts'
 import { concurrency } from './concurrency.ts'
+import { dedup } from './dedup.ts'
+import { delay } from './delay.ts'
 import { directStart } from './direct-start.ts'
+import { dispatch } from './dispatch.ts'
+import { effects } from './effects.ts'
 import { enqueue } from './enqueue.ts'
+import { globalLimit } from './global-limit.ts'
+import { kv } from './kv.ts'
+import { lanes } from './lanes.ts'
 import { lease } from './lease.ts'
 import { lifecycle } from './lifecycle.ts'
+import { limitRaces } from './limit-races.ts'
+import { nextAt } from './next-at.ts'
 import { order } from './order.ts'
+import { perform } from './perform.ts'
+import { place } from './place.ts'
 import { processes } from './processes.ts'
+import { queue } from './queue.ts'
+import { rateLedger } from './rate-ledger.ts'
+import { rateLimit } from './rate-limit.ts'
 import { reads } from './reads.ts'
 import { requeue } from './requeue.ts'
 import { resend } from './resend.ts'
+import { retention } from './retention.ts'
+import { scan } from './scan.ts'
 import { settle } from './settle.ts'
 import { sharing } from './sharing.ts'
+import { signal } from './signal.ts'
+import { situation } from './situation.ts'
 import { suspend } from './suspend.ts'
 import { time } from './time.ts'
 import { values } from './values.ts'
+import { version } from './version.ts'
+import { wait } from './wait.ts'
+import { wakeRaces } from './wake-races.ts'
 import type { ConformanceDatabase, Test } from './world.ts'
 import { World } from './world.ts'
 
@@ -63,9 +87,31 @@ const AREAS: Readonly<Record<string, (test: Test, capabilities: StoreCapabilitie
   'direct start': directStart,
   claim,
   order,
+  queues: queue,
+  'place in the queue': place,
+  dispatching: dispatch,
+  lanes,
+  delays: delay,
+  nextAt,
+  'global limit': globalLimit,
+  'rate limit': rateLimit,
+  'ledger of starts': rateLedger,
+  deduplication: dedup,
+  versions: version,
+  'starts by name': byName,
+  retention,
+  situation,
   checkpoint,
   settle,
   suspend,
+  waits: wait,
+  signals: signal,
+  children,
+  'cancelled together': cascade,
+  perform,
+  'staged effects': effects,
+  'key-values': kv,
+  scan,
   cancel,
   requeue,
   lease,
@@ -77,6 +123,8 @@ const AREAS: Readonly<Record<string, (test: Test, capabilities: StoreCapabilitie
   time,
   values,
   concurrency,
+  'limits under races': limitRaces,
+  'wake-ups under races': wakeRaces,
   sharing,
 }
 

@@ -1,8 +1,9 @@
 /** Leases: renewed by their holders, taken away by a reclaim and by nothing else. */
 import assert from 'node:assert/strict'
 import type { ReclaimedRun } from '../contract.ts'
+import { applied, LEASE_MS, newClaim, newRun, numbered, OWNER, outcome, SUCCEED, suspendUntil } from './makers.ts'
 import type { Test, World } from './world.ts'
-import { applied, assertHas, LEASE_MS, newClaim, newRun, OWNER, outcome, SUCCEED } from './world.ts'
+import { assertHas } from './world.ts'
 
 export function lease(test: Test): void {
   renewal(test)
@@ -27,7 +28,7 @@ function renewal(test: Test): void {
     await world.start('settled', 't2')
     await world.settle('settled', 't2', SUCCEED)
     await world.start('waiting', 't3')
-    await world.settle('waiting', 't3', { type: 'suspend', wakeAt: world.clock.now() + 1_000 })
+    await world.settle('waiting', 't3', suspendUntil(world.clock.now() + 1_000))
     await world.enqueue('enqueued')
     const ids = ['settled', 'waiting', 'enqueued']
     const before = await world.store.runs(ids)
@@ -70,7 +71,7 @@ function renewal(test: Test): void {
 
   test('no claims, and a thousand of them', async (world) => {
     assert.deepEqual(await world.store.renew([], LEASE_MS), { lost: [], cancelRequested: [] })
-    const ids = Array.from({ length: 1_000 }, (_, n) => `run ${n}`)
+    const ids = numbered('run', 1_000)
     await world.enqueue(...ids.map((id) => newRun(id, { claim: newClaim(`token of ${id}`) })))
     world.clock.pass(10_000)
     const claims = ids.map((runId) => ({ runId, token: `token of ${runId}` }))
@@ -134,7 +135,7 @@ function expiry(test: Test): void {
     world.clock.pass(LEASE_MS)
     const ids: string[] = []
     for (const expected of [3, 3, 1, 0]) {
-      const reclaimed = await world.store.reclaim({ deadOwners: [], limit: 3 })
+      const { runs: reclaimed } = await world.store.reclaim({ deadOwners: [], limit: 3 })
       assert.equal(reclaimed.length, expected)
       ids.push(...reclaimed.map(({ id }) => id))
     }
@@ -164,7 +165,7 @@ function deadOwners(test: Test): void {
     await world.start('b', 't2')
     await world.start('c', 't3', { claim: newClaim('t3', { owner: 'worker-2' }) })
     const unheardOf = Array.from({ length: 500 }, (_, n) => `unheard of ${n}`)
-    const reclaimed = await world.store.reclaim({ deadOwners: [...unheardOf, OWNER], limit: 10 })
+    const reclaimed = await world.reclaim([...unheardOf, OWNER])
     assert.deepEqual(byId(reclaimed), [taken('a', 't1'), taken('b', 't2')])
     assert.equal((await world.run('c')).status, 'PENDING')
   })
@@ -173,10 +174,10 @@ function deadOwners(test: Test): void {
     await world.start('settled', 't1')
     await world.settle('settled', 't1', SUCCEED)
     await world.start('waiting', 't2')
-    await world.settle('waiting', 't2', { type: 'suspend', wakeAt: world.clock.now() + 1_000 })
+    await world.settle('waiting', 't2', suspendUntil(world.clock.now() + 1_000))
     await world.start('released', 't3')
     await world.settle('released', 't3', { type: 'release' })
-    assert.deepEqual(await world.store.reclaim({ deadOwners: [OWNER], limit: 10 }), [])
+    assert.deepEqual(await world.reclaim([OWNER]), [])
   })
 
   test('dead owners and ended leases in one call, each run once, within the limit', async (world) => {
@@ -185,10 +186,10 @@ function deadOwners(test: Test): void {
     world.clock.pass(LEASE_MS)
     await world.start('c', 't3')
     const first = await world.store.reclaim({ deadOwners: [OWNER], limit: 2 })
-    assert.equal(first.length, 2)
+    assert.equal(first.runs.length, 2)
     const second = await world.store.reclaim({ deadOwners: [OWNER], limit: 2 })
     assert.deepEqual(
-      byId([...first, ...second]).map(({ id }) => id),
+      byId([...first.runs, ...second.runs]).map(({ id }) => id),
       ['a', 'b', 'c'],
     )
   })
@@ -221,7 +222,7 @@ function crashes(test: Test): void {
   test('hand-backs and suspensions are no crashes (D-29)', async (world) => {
     await world.start('a', 't0', { maxRecoveries: 0 })
     for (let n = 0; n < 5; n++) {
-      await world.settle('a', `t${n}`, n % 2 === 0 ? { type: 'release' } : { type: 'suspend', wakeAt: 0 })
+      await world.settle('a', `t${n}`, n % 2 === 0 ? { type: 'release' } : suspendUntil(0))
       assert.deepEqual(await world.claimIds([`t${n + 1}`]), ['a'])
     }
     assertHas(await world.run('a'), { crashes: 0, attempt: 1, deliveries: 6 })
@@ -229,7 +230,7 @@ function crashes(test: Test): void {
 }
 
 function reclaim(world: World): Promise<readonly ReclaimedRun[]> {
-  return world.store.reclaim({ deadOwners: [], limit: 1_000 })
+  return world.reclaim([])
 }
 
 function taken(id: string, token: string): ReclaimedRun {

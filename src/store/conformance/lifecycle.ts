@@ -3,9 +3,12 @@ import assert from 'node:assert/strict'
 import { realClock } from '../../core/clock.ts'
 import { ConfigurationError, StoreClockError, StoreClosedError } from '../../core/errors.ts'
 import type { StoreCapabilities } from '../contract.ts'
+import { LEASE_MS, newProcess, newRun, OWNER, outcome, SUCCEED, suspendUntil } from './makers.ts'
 import { ManualClock } from './manual-clock.ts'
+import { from, runsOf } from './sources.ts'
 import type { Test } from './world.ts'
-import { DEFINITION, newRun, OWNER, outcome, SUCCEED } from './world.ts'
+
+const SIGNAL = { type: 'signal', commandId: 's1', key: 'approval', payload: '2' } as const
 
 export function lifecycle(test: Test, capabilities: StoreCapabilities): void {
   test('a store says what it is', async (world) => {
@@ -67,19 +70,12 @@ function durable(test: Test): void {
     await world.start('ended', 't2')
     await world.settle('ended', 't2', SUCCEED)
     await world.start('waiting', 't3')
-    await world.settle('waiting', 't3', { type: 'suspend', wakeAt: world.clock.now() + 100 })
+    await world.settle('waiting', 't3', suspendUntil(world.clock.now() + 100))
     await world.start('again', 't4')
     await world.settle('again', 't4', { type: 'dead', failure: { kind: 'crashed', error: null } })
     await world.requeue('again')
     await world.enqueue('enqueued', newRun('queued', { queue: 'media' }))
-    await world.store.registerProcess({
-      owner: OWNER,
-      host: 'h',
-      pid: 7,
-      pidStart: null,
-      bootId: null,
-      pidNamespace: null,
-    })
+    await world.store.registerProcess(newProcess(OWNER))
     const ids = ['held', 'ended', 'waiting', 'again', 'enqueued', 'queued']
     const before = await Promise.all(ids.map((id) => world.everythingOf(id)))
     const processes = await world.store.processes()
@@ -88,10 +84,50 @@ function durable(test: Test): void {
     const reopened = world.connect()
     await reopened.open()
     assert.deepEqual(await reopened.processes(), processes)
-    assert.equal(await reopened.nextDue([DEFINITION]), world.clock.now())
+    assert.equal(await reopened.nextExpiry(), world.clock.now() + LEASE_MS)
     await reopened.close()
     await world.store.open()
     assert.deepEqual(await Promise.all(ids.map((id) => world.everythingOf(id))), before)
+  })
+
+  test('so it does with what queues, waits, signals and key-values say', async (world) => {
+    const media = await world.register('media', {
+      globalConcurrency: 2,
+      rateLimit: { limit: 2, periodMs: 60_000 },
+      partitioned: true,
+      retention: { success: 1, error: null, dead: 2, cancelled: null },
+    })
+    await world.enqueue(...runsOf('media', ['a', 'b', 'c'], { partitionKey: 'eu', dedup: null }))
+    const dedup = { id: 'd', policy: 'reject' } as const
+    await world.enqueue(newRun('d', { queue: 'media', partitionKey: 'eu', dedup, due: { type: 'after', ms: 5_000 } }))
+    const sources = [from('media')]
+    await world.claim(['t1', 't2'], { sources, version: 'v1' })
+    await world.wait('a', 't1')
+    await world.settle('a', 't1', suspendUntil(null, { position: 1, runId: 'b' }))
+    await world.signal('early', '1')
+    await world.kv({ type: 'put', key: 'k', value: '1', hash: '#1' })
+    const ids = ['a', 'b', 'c', 'd']
+    const before = await Promise.all(ids.map((id) => world.store.situation(id)))
+    await world.store.close()
+
+    const reopened = world.connect()
+    await reopened.open()
+    assert.deepEqual(await reopened.queues(), [media])
+    assert.deepEqual(await Promise.all(ids.map((id) => reopened.situation(id))), before)
+    assert.deepEqual(await world.claimIds(['t3'], { sources, version: 'v1' }, reopened), [], 'at both limits')
+    assert.equal((await world.commit({ ...SIGNAL, key: 'early' }, reopened)).type, 'replaced')
+    assert.equal((await world.commit({ ...SIGNAL, commandId: 's2' }, reopened)).type, 'delivered')
+    assert.deepEqual(await world.claimIds(['t4'], { sources, version: 'v2' }, reopened), [])
+    assert.deepEqual(await world.claimIds(['t5'], { sources, version: 'v1' }, reopened), ['a'])
+    const again = { type: 'enqueue', commandId: 'e', runs: [newRun('e', { queue: 'media', dedup })] } as const
+    assert.equal((await world.commit(again, reopened)).type, 'deduplicated')
+    const change = { type: 'deleteIf', key: 'k', expected: '#1' } as const
+    assert.deepEqual(await world.commit({ type: 'kv', commandId: 'k', change }, reopened), {
+      type: 'kv',
+      applied: true,
+    })
+    await reopened.close()
+    await world.store.open()
   })
 
   test('calls on a store that is closed are refused', async (world) => {
@@ -100,6 +136,10 @@ function durable(test: Test): void {
     await assert.rejects(world.store.runs(['a']), StoreClosedError)
     await assert.rejects(world.claim(['t1']), StoreClosedError)
     await assert.rejects(world.store.renew([], 1_000), StoreClosedError)
+    await assert.rejects(world.store.queues(), StoreClosedError)
+    await assert.rejects(world.register('media'), StoreClosedError)
+    await assert.rejects(world.store.values(['k']), StoreClosedError)
+    await assert.rejects(world.store.sweep({ definitions: [], limit: 1 }), StoreClosedError)
   })
 
   test('data that lives on a mock clock is refused to the real one', async (world) => {

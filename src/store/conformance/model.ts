@@ -8,12 +8,13 @@
 import assert from 'node:assert/strict'
 import type fc from 'fast-check'
 import type { Clock } from '../../core/clock.ts'
-import type { Store } from '../contract.ts'
 import { memory } from '../memory/index.ts'
 import type { ConformanceApi } from './index.ts'
 import { ManualClock } from './manual-clock.ts'
 import type { Operation } from './model-operations.ts'
-import { DEFINITIONS, IDS, OWNERS, operation, Script, withoutSeq } from './model-operations.ts'
+import { operation } from './model-operations.ts'
+import { Script } from './model-script.ts'
+import { visible } from './model-view.ts'
 import type { ConformanceDatabase } from './world.ts'
 
 export interface ModelConformanceOptions {
@@ -77,40 +78,5 @@ async function sideBySide(
   } finally {
     await subject.close()
     await database.destroy()
-  }
-}
-
-/** Everything that can be seen of a store, in forms that don't depend on what the contract leaves open. */
-async function visible(store: Store): Promise<unknown> {
-  const histories = await store.histories(IDS)
-  const endings = await store.endings(IDS)
-  const runs = []
-  for (const id of IDS) {
-    const [run] = await store.runs([id])
-    if (run === undefined) continue
-    runs.push({
-      run: withoutSeq(run),
-      ending: endings.get(id),
-      history: histories.get(id) ?? [],
-      attempts: await store.attempts(id),
-    })
-  }
-  const requests = []
-  for (const owner of OWNERS) requests.push(...(await store.cancelRequests(owner)))
-  const now = store.clock.now()
-  const dueOf = async (definitions: readonly string[]): Promise<number | null> => {
-    const due = await store.nextDue(definitions)
-    return due === null ? null : Math.max(due, now)
-  }
-  return {
-    runs,
-    missing: IDS.filter((id) => endings.get(id) === 'missing'),
-    inputs: await store.inputs(IDS),
-    order: (await store.list({ limit: 100 })).map(({ id }) => id),
-    ended: (await store.list({ limit: 2, status: ['SUCCESS', 'DEAD'], definition: 'x' })).map(({ id }) => id),
-    requests: requests.map(({ runId, token }) => `${runId} ${token}`).toSorted(),
-    due: [await dueOf(DEFINITIONS), await dueOf(['y'])],
-    expiry: await store.nextExpiry(),
-    processes: (await store.processes()).toSorted((a, b) => (a.owner < b.owner ? -1 : 1)),
   }
 }

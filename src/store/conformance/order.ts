@@ -1,7 +1,7 @@
 /** Order: first in, first out by a total order, and everyone who comes back keeps their place (P8). */
 import assert from 'node:assert/strict'
+import { LEASE_MS, newRun, RELEASE, suspendUntil } from './makers.ts'
 import type { Test, World } from './world.ts'
-import { LEASE_MS, newRun, RELEASE } from './world.ts'
 
 export function order(test: Test): void {
   test('runs are claimed in order of acceptance, not of their ids', async (world) => {
@@ -34,7 +34,7 @@ export function order(test: Test): void {
       ['next', now + 200],
     ] as const) {
       await world.start(id, id)
-      await world.settle(id, id, { type: 'suspend', wakeAt })
+      await world.settle(id, id, suspendUntil(wakeAt))
     }
     await world.enqueue('new')
     world.clock.pass(200)
@@ -45,8 +45,8 @@ export function order(test: Test): void {
     const wakeAt = world.clock.now() + 100
     await world.start('b', 'tb')
     await world.start('a', 'ta')
-    await world.settle('a', 'ta', { type: 'suspend', wakeAt })
-    await world.settle('b', 'tb', { type: 'suspend', wakeAt })
+    await world.settle('a', 'ta', suspendUntil(wakeAt))
+    await world.settle('b', 'tb', suspendUntil(wakeAt))
     world.clock.pass(100)
     assert.deepEqual(await world.claimIds(['t1', 't2']), ['b', 'a'])
   })
@@ -54,7 +54,7 @@ export function order(test: Test): void {
   test('suspended before new holds within one claim, and across definitions', async (world) => {
     await world.enqueue(newRun('new', { definition: 'x' }))
     await world.start('resumed', 't1', { definition: 'y' })
-    await world.settle('resumed', 't1', { type: 'suspend', wakeAt: world.clock.now() })
+    await world.settle('resumed', 't1', suspendUntil(world.clock.now()))
     assert.deepEqual(await world.claimIds(['t2', 't3'], { definitions: ['x', 'y'] }), ['resumed', 'new'])
   })
 
@@ -70,7 +70,7 @@ export function order(test: Test): void {
     await world.enqueue('a', 'b', 'c')
     await world.claim(['t1', 't2'])
     world.clock.pass(LEASE_MS)
-    await world.store.reclaim({ deadOwners: [], limit: 10 })
+    await world.reclaim()
     assert.deepEqual(await oneByOne(world), ['a', 'b', 'c'])
   })
 

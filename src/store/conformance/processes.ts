@@ -1,25 +1,20 @@
 /** Processes: who claims runs, kept until nothing of theirs is left. */
 import assert from 'node:assert/strict'
 import type { ProcessRecord } from '../records.ts'
+import { LEASE_MS, newClaim, newProcess, newRun, SUCCEED } from './makers.ts'
 import type { Test, World } from './world.ts'
-import { LEASE_MS, newClaim, newRun, SUCCEED } from './world.ts'
 
-const LINUX: Omit<ProcessRecord, 'registeredAt'> = {
-  owner: 'worker-1',
+const LINUX = newProcess('worker-1', {
   host: 'host-1',
   pid: 4_194_304,
   pidStart: '123456789012',
   bootId: '2f1b8c3e-0000-4000-8000-000000000000',
   pidNamespace: 'pid:[4026531836]',
-}
-const ELSEWHERE: Omit<ProcessRecord, 'registeredAt'> = {
-  owner: 'worker-2',
-  host: 'host-2',
-  pid: 1,
-  pidStart: null,
-  bootId: null,
-  pidNamespace: null,
-}
+  definitions: ['charge', 'refund'],
+  queues: ['media'],
+  version: 'v1',
+})
+const ELSEWHERE = newProcess('worker-2', { host: 'host-2', pid: 1 })
 
 export function processes(test: Test): void {
   test('a process is listed as it registered, with the instant', async (world) => {
@@ -66,7 +61,7 @@ export function processes(test: Test): void {
     world.clock.pass(LEASE_MS * 2)
     await world.store.removeProcesses(['worker-1', 'worker-2'])
     assert.deepEqual(await owners(world), ['worker-2'])
-    await world.store.reclaim({ deadOwners: ['worker-2'], limit: 10 })
+    await world.reclaim(['worker-2'])
     await world.store.removeProcesses(['worker-2'])
     assert.deepEqual(await owners(world), [])
   })

@@ -1,13 +1,12 @@
 /** Reads: what is asked for, in the order asked, and nothing that changes afterwards. */
 import assert from 'node:assert/strict'
 import type { ListRequest } from '../contract.ts'
+import { DEFINITION, newRun, numbered, outcome, SUCCEED } from './makers.ts'
 import type { Test, World } from './world.ts'
-import { DEFINITION, newRun, outcome, SUCCEED } from './world.ts'
 
 export function reads(test: Test): void {
   byId(test)
   lists(test)
-  due(test)
 }
 
 function byId(test: Test): void {
@@ -25,7 +24,7 @@ function byId(test: Test): void {
   })
 
   test('a thousand ids at once', async (world) => {
-    const ids = Array.from({ length: 1_000 }, (_, n) => `run ${n}`)
+    const ids = numbered('run', 1_000)
     await world.enqueue(...ids)
     const asked = ids.toReversed()
     assert.deepEqual(
@@ -99,7 +98,7 @@ function lists(test: Test): void {
   })
 
   test('page by page, each run once, whatever is accepted meanwhile', async (world) => {
-    const names = Array.from({ length: 10 }, (_, n) => `run ${n}`)
+    const names = numbered('run', 10)
     await world.enqueue(...names)
     const seen: string[] = []
     let beforeSeq: number | undefined
@@ -129,41 +128,45 @@ function lists(test: Test): void {
     assert.deepEqual(await ids(world, { limit: 1, status: ['CANCELLED'], beforeSeq: seq }), ['b'])
   })
 
-  test('runs of named queues are listed too', async (world) => {
-    await world.enqueue(newRun('a', { queue: 'media' }))
-    assert.deepEqual(await ids(world, { limit: 10 }), ['a'])
-  })
-}
-
-function due(test: Test): void {
-  test('nextDue: nothing, now, or the earliest instant', async (world) => {
-    const nextDue = () => world.store.nextDue([DEFINITION, 'refund'])
-    const now = world.clock.now()
-    assert.equal(await nextDue(), null)
-    await world.start('a', 't1')
-    await world.start('b', 't2', { definition: 'refund' })
-    assert.equal(await nextDue(), null, 'PENDING runs are not due by time')
-    await world.settle('a', 't1', { type: 'suspend', wakeAt: now + 2_000 })
-    assert.equal(await nextDue(), now + 2_000)
-    await world.settle('b', 't2', { type: 'suspend', wakeAt: now + 1_000 })
-    assert.equal(await nextDue(), now + 1_000)
-    world.clock.pass(1_500)
-    const overdue = await nextDue()
-    assert.ok(overdue !== null && overdue <= world.clock.now())
-    await world.claim(['t3'], { definitions: ['refund'] })
-    assert.equal(await nextDue(), now + 2_000)
-    await world.enqueue('c')
-    const atOnce = await nextDue()
-    assert.ok(atOnce !== null && atOnce <= world.clock.now())
-    await world.cancel('c')
+  test('by queue, and by queue with the rest; runs of named queues are in the whole list too', async (world) => {
+    await world.enqueue(
+      newRun('a', { queue: 'media' }),
+      'internal',
+      newRun('b', { queue: 'media', definition: 'refund' }),
+      newRun('c', { queue: 'mail' }),
+      newRun('d', { queue: 'media' }),
+    )
     await world.cancel('a')
-    assert.equal(await nextDue(), null)
+    assert.deepEqual(await ids(world, { limit: 10 }), ['d', 'c', 'b', 'internal', 'a'])
+    assert.deepEqual(await ids(world, { limit: 10, queue: 'media' }), ['d', 'b', 'a'])
+    assert.deepEqual(await ids(world, { limit: 2, queue: 'media' }), ['d', 'b'])
+    assert.deepEqual(await ids(world, { limit: 10, queue: 'media', status: ['ENQUEUED'] }), ['d', 'b'])
+    assert.deepEqual(await ids(world, { limit: 10, queue: 'media', status: ['ENQUEUED', 'CANCELLED'] }), [
+      'd',
+      'b',
+      'a',
+    ])
+    assert.deepEqual(await ids(world, { limit: 10, queue: 'media', definition: DEFINITION }), ['d', 'a'])
+    const both = { queue: 'media', definition: DEFINITION, status: ['CANCELLED'] } as const
+    assert.deepEqual(await ids(world, { limit: 10, ...both }), ['a'])
+    const { seq } = await world.run('d')
+    assert.deepEqual(await ids(world, { limit: 10, queue: 'media', beforeSeq: seq }), ['b', 'a'])
+    assert.deepEqual(await ids(world, { limit: 10, queue: 'nowhere' }), [])
   })
 
-  test('nextDue looks at the definitions named, on the internal queue', async (world) => {
-    await world.enqueue(newRun('a', { definition: 'unknown here' }), newRun('b', { queue: 'media' }))
-    assert.equal(await world.store.nextDue([DEFINITION]), null)
-    assert.equal(await world.store.nextDue([]), null)
+  test('pages of a queue hold each run once', async (world) => {
+    const names = numbered('run', 7)
+    for (const name of names)
+      await world.enqueue(newRun(name, { queue: 'media' }), newRun(`x ${name}`, { queue: 'mail' }))
+    const seen: string[] = []
+    for (let beforeSeq = Number.MAX_SAFE_INTEGER; ; ) {
+      const runs = await world.store.list({ limit: 3, queue: 'media', beforeSeq })
+      const last = runs.at(-1)
+      if (last === undefined) break
+      seen.push(...runs.map(({ id }) => id))
+      beforeSeq = last.seq
+    }
+    assert.deepEqual(seen, names.toReversed())
   })
 }
 

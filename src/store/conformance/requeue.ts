@@ -1,8 +1,9 @@
 /** Requeue: a new epoch of a run that ended ERROR, DEAD or CANCELLED. */
 import assert from 'node:assert/strict'
 import type { Settlement } from '../contract.ts'
+import { CLAIM_LOST, LEASE_MS, outcome, SUCCEED, suspendUntil } from './makers.ts'
 import type { Test } from './world.ts'
-import { assertHas, CLAIM_LOST, LEASE_MS, outcome, SUCCEED } from './world.ts'
+import { assertHas } from './world.ts'
 
 export function requeue(test: Test): void {
   epochs(test)
@@ -81,7 +82,7 @@ function epochs(test: Test): void {
   test('crashes of the epoch before count no more', async (world) => {
     await world.start('a', 't1', { maxRecoveries: 0 })
     world.clock.pass(LEASE_MS)
-    await world.store.reclaim({ deadOwners: [], limit: 10 })
+    await world.reclaim()
     assertHas(await world.run('a'), { status: 'DEAD', crashes: 1 })
     await world.requeue('a')
     assertHas(await world.run('a'), { status: 'ENQUEUED', crashes: 0 })
@@ -146,19 +147,19 @@ function histories(test: Test): void {
 
 function refused(test: Test): void {
   test('an unknown run is refused without a status', async (world) => {
-    assert.deepEqual(await world.requeue('nowhere'), { type: 'refused', status: null })
+    assert.deepEqual(await world.requeue('nowhere'), { type: 'notRequeued', status: null, holder: null })
   })
 
   test('a run that has not ended, or succeeded, is refused with its status and left alone', async (world) => {
     await world.enqueue('ENQUEUED')
     await world.start('PENDING', 't1')
     await world.start('WAITING', 't2')
-    await world.settle('WAITING', 't2', { type: 'suspend', wakeAt: world.clock.now() + 1_000 })
+    await world.settle('WAITING', 't2', suspendUntil(world.clock.now() + 1_000))
     await world.start('SUCCESS', 't3')
     await world.settle('SUCCESS', 't3', SUCCEED)
     for (const status of ['ENQUEUED', 'PENDING', 'WAITING', 'SUCCESS'] as const) {
       const before = await world.everythingOf(status)
-      assert.deepEqual(await world.requeue(status), { type: 'refused', status })
+      assert.deepEqual(await world.requeue(status), { type: 'notRequeued', status, holder: null })
       assert.deepEqual(await world.everythingOf(status), before)
     }
   })

@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict'
 import type { Settlement } from '../contract.ts'
 import type { Ending, Failure, FailureKind } from '../records.ts'
+import { applied, CLAIM_LOST, LEASE_MS, outcome, RELEASE, SUCCEED, suspendUntil } from './makers.ts'
 import type { Test } from './world.ts'
-import { applied, assertHas, CLAIM_LOST, LEASE_MS, outcome, RELEASE, SUCCEED } from './world.ts'
+import { assertHas } from './world.ts'
 
 const FAILURE: Failure = { kind: 'error', error: '{"message":"card refused"}' }
 
@@ -75,7 +76,7 @@ function endings(test: Test): void {
       SUCCEED,
       { type: 'fail', failure: FAILURE },
       { type: 'dead', failure: FAILURE },
-      { type: 'suspend', wakeAt: world.clock.now() + 1_000 },
+      suspendUntil(world.clock.now() + 1_000),
       RELEASE,
     ]
     const ending: Ending = { status: 'CANCELLED', failure: { kind: 'cancelled', error: null } }
@@ -161,7 +162,7 @@ function fence(test: Test): void {
   test('a zombie settles nothing after a reclaim, before and after the next claim (D-23)', async (world) => {
     await world.start('a', 't1')
     world.clock.pass(LEASE_MS)
-    await world.store.reclaim({ deadOwners: [], limit: 10 })
+    await world.reclaim()
     assert.deepEqual(await world.settle('a', 't1', SUCCEED), CLAIM_LOST)
     await world.claim(['t2'])
     assert.deepEqual(await world.settle('a', 't1', SUCCEED), CLAIM_LOST)

@@ -1,8 +1,9 @@
 /** Sharing: several store objects over one database see each other, and are told of each other's changes. */
 import assert from 'node:assert/strict'
 import type { Store, StoreCapabilities } from '../contract.ts'
+import { applied, CLAIM_LOST, LEASE_MS, newRun, outcome, SUCCEED, suspendUntil } from './makers.ts'
+import { claimRequest } from './sources.ts'
 import type { Test, World } from './world.ts'
-import { applied, CLAIM_LOST, DEFINITION, LEASE_MS, newRun, outcome, SUCCEED } from './world.ts'
 
 export function sharing(test: Test, capabilities: StoreCapabilities): void {
   test('watching can be stopped, also twice', async (world) => {
@@ -28,11 +29,11 @@ export function sharing(test: Test, capabilities: StoreCapabilities): void {
     const other = await connect(world)
     await world.enqueue('a')
     await world.claim(['t1'])
-    const request = { owner: 'worker-2', tokens: ['t2'], leaseMs: LEASE_MS, definitions: [DEFINITION] }
-    assert.deepEqual(await other.claim(request), [])
+    const request = claimRequest(['t2'], { owner: 'worker-2' })
+    assert.deepEqual(await other.claim(request), { runs: [], nextAt: null })
     world.clock.pass(LEASE_MS)
-    assert.equal((await other.reclaim({ deadOwners: [], limit: 10 })).length, 1)
-    assert.equal((await other.claim(request))[0]?.run.id, 'a')
+    assert.equal((await other.reclaim({ deadOwners: [], limit: 10 })).runs.length, 1)
+    assert.equal((await other.claim(request)).runs[0]?.run.id, 'a')
     assert.deepEqual(await world.settle('a', 't1', SUCCEED), CLAIM_LOST)
   })
 
@@ -44,6 +45,24 @@ export function sharing(test: Test, capabilities: StoreCapabilities): void {
     assert.deepEqual(await world.claimIds(['t1', 't2', 't3']), ['a', 'b', 'c'])
   })
 
+  test('queues, signals and key-values are one for all', async (world) => {
+    const other = await connect(world)
+    await world.register('media', { partitioned: true })
+    assert.equal((await other.queues())[0]?.partitioned, true)
+    await other.changeQueue('media', { partitioned: false })
+    await world.enqueue(newRun('a', { queue: 'media', partitionKey: 'eu' }))
+    assert.equal((await world.run('a')).lane, '', 'no store remembers what another has changed')
+    await world.start('b', 't1')
+    await world.wait('b', 't1')
+    await world.settle('b', 't1', suspendUntil(null))
+    const signal = { type: 'signal', commandId: 's1', key: 'approval', payload: '1' } as const
+    assert.deepEqual(await world.commit(signal, other), { type: 'delivered', runId: 'b', woken: true })
+    assert.deepEqual(await world.claimIds(['t2']), ['b'])
+    await world.kv({ type: 'put', key: 'k', value: '1', hash: '#1' })
+    assert.deepEqual(await other.values(['k']), ['1'])
+    assert.deepEqual(await other.scan('', null, 10), [{ key: 'k', value: '1' }])
+  })
+
   test('a change by another is announced', async (world) => {
     const other = await connect(world)
     const announced = change(other)
@@ -52,6 +71,13 @@ export function sharing(test: Test, capabilities: StoreCapabilities): void {
     const again = change(other)
     await world.cancel('a')
     await again
+    await world.register('media')
+    const configured = change(other)
+    await world.configure('media', { paused: true })
+    await configured
+    const signalled = change(other)
+    await world.signal('approval', '1')
+    await signalled
   })
 
   test('who stopped watching is not called any more', async (world) => {

@@ -1,7 +1,8 @@
 /** Suspension: WAITING holds no lease, and time alone ends it. */
 import assert from 'node:assert/strict'
+import { applied, CLAIM_LOST, LEASE_MS, OWNER, outcome, SUCCEED, suspendUntil } from './makers.ts'
 import type { Test } from './world.ts'
-import { applied, assertHas, CLAIM_LOST, DEFINITION, LEASE_MS, OWNER, outcome, SUCCEED } from './world.ts'
+import { assertHas } from './world.ts'
 
 export function suspend(test: Test): void {
   test("'suspend' leaves the run WAITING until its instant, and holds no lease", async (world) => {
@@ -9,8 +10,8 @@ export function suspend(test: Test): void {
     const startedAt = world.clock.now()
     const wakeAt = startedAt + 3_600_000
     assert.deepEqual(
-      await world.settle('a', 't1', { type: 'suspend', wakeAt }, [outcome(0)]),
-      applied({ status: 'WAITING' }),
+      await world.settle('a', 't1', suspendUntil(wakeAt), [outcome(0)]),
+      applied({ status: 'WAITING', dueAt: wakeAt }),
     )
     assertHas(await world.run('a'), {
       status: 'WAITING',
@@ -24,12 +25,12 @@ export function suspend(test: Test): void {
     assert.equal(await world.ending('a'), undefined)
     assert.equal((await world.history('a')).length, 1)
     assert.equal(await world.store.nextExpiry(), null)
-    assert.deepEqual(await world.store.reclaim({ deadOwners: [OWNER], limit: 10 }), [])
+    assert.deepEqual(await world.reclaim([OWNER]), [])
   })
 
   test('it is claimable at its instant, not a millisecond earlier', async (world) => {
     await world.start('a', 't1')
-    await world.settle('a', 't1', { type: 'suspend', wakeAt: world.clock.now() + 1_000 })
+    await world.settle('a', 't1', suspendUntil(world.clock.now() + 1_000))
     world.clock.pass(999)
     assert.deepEqual(await world.claim(['t2']), [])
     world.clock.pass(1)
@@ -38,14 +39,14 @@ export function suspend(test: Test): void {
 
   test('an instant that is past already makes it claimable at once', async (world) => {
     await world.start('a', 't1')
-    await world.settle('a', 't1', { type: 'suspend', wakeAt: world.clock.now() - 5_000 })
+    await world.settle('a', 't1', suspendUntil(world.clock.now() - 5_000))
     assertHas(await world.run('a'), { status: 'WAITING', dueAt: world.clock.now() - 5_000 })
     assert.deepEqual(await world.claimIds(['t2']), ['a'])
   })
 
   test('a wake-up that nobody was there for is served later (B-13)', async (world) => {
     await world.start('a', 't1')
-    await world.settle('a', 't1', { type: 'suspend', wakeAt: world.clock.now() + 1_000 })
+    await world.settle('a', 't1', suspendUntil(world.clock.now() + 1_000))
     world.clock.pass(10 * 24 * 3_600_000)
     assert.deepEqual(await world.claimIds(['t2']), ['a'])
   })
@@ -53,7 +54,7 @@ export function suspend(test: Test): void {
   test('a resume is no attempt, and goes on with the one it interrupted', async (world) => {
     await world.start('a', 't1')
     const startedAt = world.clock.now()
-    await world.settle('a', 't1', { type: 'suspend', wakeAt: startedAt + 1_000 })
+    await world.settle('a', 't1', suspendUntil(startedAt + 1_000))
     world.clock.pass(1_000)
     await world.claim(['t2'])
     assertHas(await world.run('a'), {
@@ -72,7 +73,7 @@ export function suspend(test: Test): void {
   test('the deadline of the run wakes it earlier', async (world) => {
     await world.start('a', 't1', { timeoutMs: 60_000 })
     const deadlineAt = world.clock.now() + 60_000
-    await world.settle('a', 't1', { type: 'suspend', wakeAt: deadlineAt + 1 })
+    await world.settle('a', 't1', suspendUntil(deadlineAt + 1))
     assert.equal((await world.run('a')).dueAt, deadlineAt)
     world.clock.pass(60_000)
     await world.claim(['t2'])
@@ -82,13 +83,13 @@ export function suspend(test: Test): void {
   test('the deadline is not waited for if the timer is earlier', async (world) => {
     await world.start('a', 't1', { timeoutMs: 60_000 })
     const wakeAt = world.clock.now() + 59_999
-    await world.settle('a', 't1', { type: 'suspend', wakeAt })
+    await world.settle('a', 't1', suspendUntil(wakeAt))
     assert.equal((await world.run('a')).dueAt, wakeAt)
   })
 
   test('the zombie of the pass that suspended writes nothing after the resume', async (world) => {
     await world.start('a', 't1')
-    await world.settle('a', 't1', { type: 'suspend', wakeAt: world.clock.now() })
+    await world.settle('a', 't1', suspendUntil(world.clock.now()))
     assert.deepEqual(await world.checkpoint('a', 't1', [outcome(0)]), CLAIM_LOST)
     await world.claim(['t2'])
     assert.deepEqual(await world.checkpoint('a', 't1', [outcome(0)]), CLAIM_LOST)
@@ -99,8 +100,8 @@ export function suspend(test: Test): void {
   test('a timer of more than 24.8 days is kept to the millisecond (B-01)', async (world) => {
     await world.start('a', 't1')
     const wakeAt = world.clock.now() + 2 ** 31 + 1
-    await world.settle('a', 't1', { type: 'suspend', wakeAt })
-    assert.equal(await world.store.nextDue([DEFINITION]), wakeAt)
+    await world.settle('a', 't1', suspendUntil(wakeAt))
+    assert.equal(await world.nextAt(), wakeAt)
     world.clock.pass(2 ** 31)
     assert.deepEqual(await world.claim(['t2']), [])
     world.clock.pass(1)

@@ -1,7 +1,8 @@
 /** Time: every instant is the store's clock's, read when the command is applied. */
 import assert from 'node:assert/strict'
+import { LEASE_MS, newRun, outcome, SUCCEED, suspendUntil } from './makers.ts'
 import type { Test } from './world.ts'
-import { assertHas, LEASE_MS, newRun, outcome, SUCCEED } from './world.ts'
+import { assertHas } from './world.ts'
 
 export function time(test: Test): void {
   test('a run’s life is dated by the clock of the store', async (world) => {
@@ -38,7 +39,7 @@ export function time(test: Test): void {
   test('nothing happens by itself when time passes: lease, timer and deadline wait to be served', async (world) => {
     await world.start('leased', 't1', { timeoutMs: 1_000 })
     await world.start('timer', 't2')
-    await world.settle('timer', 't2', { type: 'suspend', wakeAt: world.clock.now() + 1_000 })
+    await world.settle('timer', 't2', suspendUntil(world.clock.now() + 1_000))
     const before = [await world.everythingOf('leased'), await world.everythingOf('timer')]
     world.clock.pass(365 * 24 * 3_600_000)
     assert.deepEqual([await world.everythingOf('leased'), await world.everythingOf('timer')], before)
@@ -49,7 +50,7 @@ export function time(test: Test): void {
     for (let n = 0; n < 50; n++) {
       world.clock.pass(LEASE_MS - 1)
       await world.store.renew([{ runId: 'a', token: 't1' }], LEASE_MS)
-      assert.deepEqual(await world.store.reclaim({ deadOwners: [], limit: 10 }), [])
+      assert.deepEqual(await world.reclaim(), [])
     }
     assert.equal((await world.run('a')).token, 't1')
   })
@@ -57,9 +58,8 @@ export function time(test: Test): void {
   test('instants far away keep every millisecond', async (world) => {
     await world.start('a', 't1')
     const wakeAt = Number.MAX_SAFE_INTEGER
-    await world.settle('a', 't1', { type: 'suspend', wakeAt })
+    await world.settle('a', 't1', suspendUntil(wakeAt))
     assert.equal((await world.run('a')).dueAt, wakeAt)
-    assert.equal(await world.store.nextDue(['charge']), wakeAt)
-    assert.deepEqual(await world.claim(['t2']), [])
+    assert.equal(await world.nextAt(), wakeAt)
   })
 }

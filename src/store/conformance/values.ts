@@ -1,7 +1,8 @@
 /** Values: texts come back as they were, whatever is in them, and numbers as numbers. */
 import assert from 'node:assert/strict'
+import { applied, newClaim, newProcess, newRun, OWNER, outcome } from './makers.ts'
+import { from } from './sources.ts'
 import type { Test } from './world.ts'
-import { applied, newClaim, newRun, OWNER, outcome } from './world.ts'
 
 /** What has broken other stores: quoting, patterns, affinity, collation, encodings. */
 const ODD_TEXTS: readonly string[] = [
@@ -85,12 +86,37 @@ function texts(test: Test): void {
       assert.deepEqual(await world.claimIds([`t ${n}`, `u ${n}`], { definitions: [text], owner: text }), [`run ${n}`])
     }
     for (const [n, text] of ODD_TEXTS.entries()) {
-      const reclaimed = await world.store.reclaim({ deadOwners: [text], limit: 1_000 })
+      const reclaimed = await world.reclaim([text])
       assert.deepEqual(
         reclaimed.map(({ id }) => id),
         [`run ${n}`],
       )
     }
+  })
+
+  test('odd texts name queues, lanes, versions, deduplication ids, keys and signals', async (world) => {
+    const texts = ODD_TEXTS.map((text, n) => [n, text] as const)
+    for (const [n, text] of texts) {
+      const queue = `${n}${text}`
+      await world.register(queue, { partitioned: true, globalConcurrency: 1 })
+      const dedup = { id: text, policy: 'reject' } as const
+      await world.enqueue(newRun(queue, { queue, partitionKey: text, dedup, parentId: text }))
+      await world.enqueue(newRun(`second ${n}`, { queue, partitionKey: text }))
+      assert.equal((await world.enqueue(newRun(`twin ${n}`, { queue, dedup }))).type, 'deduplicated', text)
+      const request = { sources: [from(queue)], version: `v${text}` } as const
+      assert.deepEqual(await world.claimIds([`t ${n}`, `u ${n}`], request), [queue])
+      const { lane, partitionKey, version, dedupId, parentId } = await world.run(queue)
+      assert.deepEqual([lane, partitionKey, version, dedupId, parentId], [text, text, `v${text}`, text, text])
+      assert.deepEqual(await world.wait(queue, `t ${n}`, { key: text }), { type: 'waiting' })
+      assert.deepEqual(await world.signal(text, text), { type: 'delivered', runId: queue, woken: false })
+      assert.deepEqual(await world.wait(queue, `t ${n}`, { key: text }), { type: 'signalled', payload: text })
+      await world.kv({ type: 'put', key: text, value: text, hash: text })
+      assert.equal((await world.store.queueStats(queue)).pending, 1)
+      assert.equal((await world.store.list({ limit: 10, queue })).length, 2)
+    }
+    assert.deepEqual(await world.store.values(ODD_TEXTS), ODD_TEXTS)
+    assert.equal((await world.store.scan('', null, 1_000)).length, ODD_TEXTS.length)
+    assert.equal((await world.store.queues()).length, ODD_TEXTS.length)
   })
 
   test('odd texts end runs', async (world) => {
@@ -108,7 +134,17 @@ function texts(test: Test): void {
 
   test('odd texts register processes', async (world) => {
     for (const [n, text] of ODD_TEXTS.entries()) {
-      const process = { owner: `${n}${text}`, host: text, pid: n, pidStart: text, bootId: text, pidNamespace: text }
+      const process = {
+        owner: `${n}${text}`,
+        host: text,
+        pid: n,
+        pidStart: text,
+        bootId: text,
+        pidNamespace: text,
+        definitions: ODD_TEXTS.slice(n),
+        queues: [text, ...ODD_TEXTS],
+        version: text,
+      }
       await world.store.registerProcess(process)
       const found = (await world.store.processes()).find(({ owner }) => owner === process.owner)
       assert.deepEqual(found, { ...process, registeredAt: world.clock.now() })
@@ -163,9 +199,15 @@ function types(test: Test): void {
       ...Object.fromEntries(Object.keys(run).map((key) => [key, 'string'])),
       seq: 'number',
       queue: 'null',
+      priority: 'number',
+      partitionKey: 'null',
+      rank: 'number',
+      dedupId: 'null',
       dueAt: 'null',
       leaseUntil: 'number',
       epoch: 'number',
+      version: 'null',
+      parentId: 'null',
       deliveries: 'number',
       attempt: 'number',
       crashes: 'number',
@@ -216,7 +258,7 @@ function types(test: Test): void {
     assert.equal((await world.run('a')).maxRecoveries, large)
     assert.equal((await world.run('a')).timeoutMs, 2 ** 40)
     assert.deepEqual(await world.history('a'), [{ ...entry, recordedAt: world.clock.now() }])
-    const process = { owner: OWNER, host: 'h', pid: 2 ** 31, pidStart: null, bootId: null, pidNamespace: null }
+    const process = newProcess(OWNER, { pid: 2 ** 31 })
     await world.store.registerProcess(process)
     assert.equal((await world.store.processes())[0]?.pid, 2 ** 31)
   })

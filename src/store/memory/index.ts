@@ -10,21 +10,41 @@ import { realClock } from '../../core/clock.ts'
 import { ConfigurationError, StoreClosedError } from '../../core/errors.ts'
 import { checkClock, checkOptions } from '../../core/options.ts'
 import type {
-  ClaimedRun,
+  ClaimOutcome,
   ClaimRequest,
   Command,
   HeldClaim,
   ListRequest,
+  NewQueue,
   Outcome,
-  ReclaimedRun,
+  QueueChange,
+  QueueStats,
+  ReclaimOutcome,
   ReclaimRequest,
   RenewOutcome,
+  Situation,
   Store,
   StoreCapabilities,
+  SweepOutcome,
+  SweepRequest,
 } from '../contract.ts'
-import type { AttemptRecord, CheckpointRecord, EncodedValue, Ending, ProcessRecord, RunRecord } from '../records.ts'
+import type {
+  AttemptRecord,
+  CheckpointRecord,
+  EncodedValue,
+  Ending,
+  KvRecord,
+  ProcessRecord,
+  QueueRecord,
+  RunRecord,
+} from '../records.ts'
+import { claim } from './claims.ts'
 import { commit } from './commands.ts'
-import { claim, reclaim, renew, tokenOf } from './leases.ts'
+import { byCodePoints } from './kv.ts'
+import { reclaim, renew, tokenOf } from './leases.ts'
+import { changeQueue, queueStats, registerQueues } from './queues.ts'
+import { sweep } from './retention.ts'
+import { situation } from './situation.ts'
 import { Tables } from './tables.ts'
 
 export interface MemoryOptions {
@@ -73,7 +93,7 @@ class MemoryStore implements Store {
     return commit(this.#tables(), commands, this.#now())
   }
 
-  async claim(request: ClaimRequest): Promise<readonly ClaimedRun[]> {
+  async claim(request: ClaimRequest): Promise<ClaimOutcome> {
     return claim(this.#tables(), request, this.#now())
   }
 
@@ -81,17 +101,38 @@ class MemoryStore implements Store {
     return renew(this.#tables(), claims, leaseMs, this.#now())
   }
 
-  async reclaim(request: ReclaimRequest): Promise<readonly ReclaimedRun[]> {
+  async reclaim(request: ReclaimRequest): Promise<ReclaimOutcome> {
     return reclaim(this.#tables(), request, this.#now())
   }
 
+  async sweep(request: SweepRequest): Promise<SweepOutcome> {
+    return sweep(this.#tables(), request, this.#now())
+  }
+
+  async registerQueues(queues: readonly NewQueue[]): Promise<readonly QueueRecord[]> {
+    return registerQueues(this.#tables(), queues, this.#now())
+  }
+
+  async changeQueue(name: string, change: QueueChange): Promise<QueueRecord | undefined> {
+    return changeQueue(this.#tables(), name, change, this.#now())
+  }
+
   async registerProcess(process: Omit<ProcessRecord, 'registeredAt'>): Promise<void> {
-    this.#tables().processes.set(process.owner, Object.freeze({ ...process, registeredAt: this.#now() }))
+    const { definitions, queues } = process
+    this.#tables().processes.set(
+      process.owner,
+      Object.freeze({
+        ...process,
+        definitions: [...definitions],
+        queues: [...queues],
+        registeredAt: this.#now(),
+      }),
+    )
   }
 
   async removeProcesses(owners: readonly string[]): Promise<void> {
     const { runs, processes } = this.#tables()
-    for (const owner of owners) if (runs.heldBy(owner).length === 0) processes.delete(owner)
+    for (const owner of owners) if (runs.claims.of(owner).size === 0) processes.delete(owner)
   }
 
   async processes(): Promise<readonly ProcessRecord[]> {
@@ -119,12 +160,13 @@ class MemoryStore implements Store {
   }
 
   async list(request: ListRequest): Promise<readonly RunRecord[]> {
-    const { status, definition, limit, beforeSeq } = request
+    const { status, definition, queue, limit, beforeSeq } = request
     const found: RunRecord[] = []
     for (const run of this.#tables().runs.newest(beforeSeq)) {
       if (found.length >= limit) break
       if (status !== undefined && !status.includes(run.status)) continue
       if (definition !== undefined && run.definition !== definition) continue
+      if (queue !== undefined && run.queue !== queue) continue
       found.push(run)
     }
     return found
@@ -140,16 +182,45 @@ class MemoryStore implements Store {
   }
 
   async cancelRequests(owner: string): Promise<readonly HeldClaim[]> {
-    const runs = this.#tables().runs.askedToCancel(owner)
-    return runs.map((run) => ({ runId: run.id, token: tokenOf(run) }))
+    const { runs } = this.#tables()
+    return runs.all(runs.claims.askedToCancel(owner)).map((run) => ({ runId: run.id, token: tokenOf(run) }))
   }
 
-  async nextDue(definitions: readonly string[]): Promise<EpochMs | null> {
-    return this.#tables().runs.nextDue(definitions, this.#now())
+  async signals(
+    waits: readonly { readonly runId: string; readonly position: number }[],
+  ): Promise<ReadonlyMap<number, EncodedValue>> {
+    const tables = this.#tables()
+    const found = new Map<number, EncodedValue>()
+    for (const [index, { runId, position }] of waits.entries()) {
+      const wait = tables.waits.at(runId, position)
+      if (wait?.state === 'signalled' && wait.payload !== null) found.set(index, wait.payload)
+    }
+    return found
+  }
+
+  async queues(): Promise<readonly QueueRecord[]> {
+    return [...this.#tables().queues.values()].toSorted((a, b) => byCodePoints(a.name, b.name))
+  }
+
+  async queueStats(name: string): Promise<QueueStats> {
+    return queueStats(this.#tables(), name)
+  }
+
+  async situation(id: string): Promise<Situation | undefined> {
+    return situation(this.#tables(), id, this.#now())
+  }
+
+  async values(keys: readonly string[]): Promise<readonly (EncodedValue | undefined)[]> {
+    const { kv } = this.#tables()
+    return keys.map((key) => kv.get(key))
+  }
+
+  async scan(prefix: string, after: string | null, limit: number): Promise<readonly KvRecord[]> {
+    return this.#tables().kv.scan(prefix, after, limit)
   }
 
   async nextExpiry(): Promise<EpochMs | null> {
-    return this.#tables().runs.nextExpiry()
+    return this.#tables().runs.claims.nextExpiry()
   }
 
   /** Never calls back: changes made in this process are announced by the runtime, and there are no others. */

@@ -1,32 +1,11 @@
-/** The claim lane and the lease lane: who may work on a run, and for how long. */
+/** The lease lane: for how long a run is someone's to work on. */
 import type { EpochMs } from '../../core/clock.ts'
 import { invariant } from '../../core/invariant.ts'
-import type { ClaimedRun, ClaimRequest, HeldClaim, ReclaimedRun, ReclaimRequest, RenewOutcome } from '../contract.ts'
+import type { HeldClaim, ReclaimedRun, ReclaimOutcome, ReclaimRequest, RenewOutcome } from '../contract.ts'
 import type { RunRecord } from '../records.ts'
 import * as transitions from '../transitions.ts'
+import { rippleOn } from './ripples.ts'
 import type { Tables } from './tables.ts'
-
-export function claim(tables: Tables, request: ClaimRequest, now: EpochMs): readonly ClaimedRun[] {
-  const claimed: ClaimedRun[] = []
-  const free: string[] = []
-  const answer = (run: RunRecord, token: string): void => {
-    const input = tables.inputs.get(run.id)
-    invariant(input !== undefined, `run ${run.id} has no input`)
-    claimed.push({ run, token, input })
-  }
-  for (const token of request.tokens) {
-    const held = tables.runs.heldUnder(token)
-    if (held === undefined) free.push(token)
-    else answer(held, token)
-  }
-  for (const token of free) {
-    const run = tables.runs.nextClaimable(request.definitions, now)
-    if (run === undefined) break
-    const by = { token, owner: request.owner, leaseMs: request.leaseMs }
-    answer(tables.apply(transitions.claim(run, by, now)), token)
-  }
-  return claimed
-}
 
 /** A lease that has ended but was not taken away can still be renewed: expiry alone takes nothing. */
 export function renew(tables: Tables, claims: readonly HeldClaim[], leaseMs: number, now: EpochMs): RenewOutcome {
@@ -44,18 +23,24 @@ export function renew(tables: Tables, claims: readonly HeldClaim[], leaseMs: num
   return { lost, cancelRequested }
 }
 
-export function reclaim(tables: Tables, request: ReclaimRequest, now: EpochMs): readonly ReclaimedRun[] {
-  const found = new Map<string, RunRecord>()
-  const add = (runs: readonly RunRecord[]): void => {
-    for (const run of runs) if (found.size < request.limit) found.set(run.id, run)
+export function reclaim(tables: Tables, request: ReclaimRequest, now: EpochMs): ReclaimOutcome {
+  const { claims } = tables.runs
+  const found = new Set<string>()
+  const add = (ids: Iterable<string>): void => {
+    for (const id of ids) if (found.size < request.limit) found.add(id)
   }
-  for (const owner of request.deadOwners) add(tables.runs.heldBy(owner))
-  add(tables.runs.expired(now, request.limit))
-  return [...found.values()].map((run) => {
+  for (const owner of request.deadOwners) add(claims.of(owner))
+  add(claims.expired(now, request.limit))
+  let rippled = false
+  const runs = [...found].map((id): ReclaimedRun => {
+    // Read again: the end of one of them may have asked another to cancel.
+    const run = tables.runs.at(id)
     const transition = transitions.reclaim(run, now)
-    const { status } = tables.apply(transition)
-    return { id: run.id, token: tokenOf(run), owner: run.owner, status, ending: transition.ending }
+    const taken = tables.apply(transition)
+    if (rippleOn(tables, taken, now)) rippled = true
+    return { id, token: tokenOf(run), owner: run.owner, status: taken.status, ending: transition.ending }
   })
+  return { runs, rippled }
 }
 
 /** The token of a run that is known to be claimed. */

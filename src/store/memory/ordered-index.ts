@@ -5,7 +5,7 @@
  * costs O(log n) and nothing stale is kept.
  */
 
-interface Entry {
+export interface Entry {
   readonly id: string
   readonly rank: number
   /** Breaks ties between equal ranks, so that the order is total. */
@@ -40,6 +40,11 @@ export class OrderedIndex {
     this.#seat(last, slot)
     this.#sink(slot)
     this.#rise(slot)
+  }
+
+  /** All of them, in no particular order. */
+  entries(): readonly Entry[] {
+    return this.#heap.slice()
   }
 
   /** The ids ranked up to `rank`, at most `limit`, in no particular order. */
@@ -96,6 +101,6 @@ export class OrderedIndex {
   }
 }
 
-function before(a: Entry, b: Entry): boolean {
+export function before(a: Pick<Entry, 'rank' | 'place'>, b: Pick<Entry, 'rank' | 'place'>): boolean {
   return a.rank < b.rank || (a.rank === b.rank && a.place < b.place)
 }

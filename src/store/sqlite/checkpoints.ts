@@ -1,84 +1,123 @@
 /** Histories of runs: append-only within an epoch; a requeue moves what has to be run again to the past. */
-import type { EpochMs } from '../../core/clock.ts'
 import { invariant } from '../../core/invariant.ts'
-import type { CheckpointCommand } from '../contract.ts'
-import type { CheckpointRecord, NewCheckpoint, RunRecord } from '../records.ts'
+import type { NewCheckpoint, Refusal } from '../commands.ts'
+import type { CheckpointRecord, EncodedValue, RunRecord } from '../records.ts'
 import { flag, number, numberOrNull, text, textOrNull, word } from './columns.ts'
 import type { Database } from './database.ts'
 import type { Row } from './driver.ts'
+import { applyEffect, startIdOf } from './effects.ts'
+import type { Transaction } from './transaction.ts'
+import { deleteWait } from './waits.ts'
 
 const ENTRY_COLUMNS = `seq, type, position, verb, name, failed, value, calls, delivered, notes, recorded_at, attempts`
 
-/** A run, the seq of its last entry (null: none), and whether it was asked to cancel, if the token is its live claim. */
+/** A run whose live claim the caller holds, as far as its history is concerned. */
+export interface HeldRun {
+  readonly seq: number
+  readonly token: string
+  /** The `seq` of its last entry; null: there is none. */
+  readonly last: number | null
+  readonly cancelRequested: boolean
+  /** It has waits, open or resolved. */
+  readonly waits: boolean
+}
+
 export const FENCED_HISTORY = `
-select seq, (select max(c.seq) from perdure_checkpoints c where c.run = r.seq), cancel_requested
+select seq, (select max(c.seq) from perdure_checkpoints c where c.run = r.seq), cancel_requested,
+  exists (select 1 from perdure_waits w where w.run = r.seq)
 from perdure_runs r where id = ? and status = 'PENDING' and token = ?`
 
-/** Appends entries under the fence, in as few statements as can be. undefined: the claim is lost. */
-export function recordFenced(
+/** undefined: the claim is lost. */
+export function findHeld(
   database: Database,
-  command: CheckpointCommand,
-  now: EpochMs,
-): { readonly cancelRequested: boolean } | undefined {
-  const row = database.prepare(FENCED_HISTORY).get(command.runId, command.token)
+  { runId, token }: { readonly runId: string; readonly token: string },
+): HeldRun | undefined {
+  const row = database.prepare(FENCED_HISTORY).get(runId, token)
   if (row === undefined) return undefined
-  append(database, number(row[0]), numberOrNull(row[1]), command.entries, now)
-  return { cancelRequested: flag(row[2]) }
-}
-
-export const LAST_ENTRY = 'select max(seq) from perdure_checkpoints where run = ?'
-
-/** Appends entries. The caller has checked the fence of the run. */
-export function record(database: Database, run: number, entries: readonly NewCheckpoint[], now: EpochMs): void {
-  if (entries.length === 0) return
-  append(database, run, numberOrNull(database.prepare(LAST_ENTRY).get(run)?.[0] ?? null), entries, now)
-}
-
-/** An entry that is already there is a resend: what was recorded first stands. */
-export const INSERT_ENTRY = `
-insert into perdure_checkpoints (run, ${ENTRY_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-on conflict (run, seq) do nothing`
-
-function append(
-  database: Database,
-  run: number,
-  last: number | null,
-  entries: readonly NewCheckpoint[],
-  now: EpochMs,
-): void {
-  let next = last === null ? 0 : last + 1
-  const insert = database.prepare(INSERT_ENTRY)
-  for (const entry of entries) {
-    invariant(entry.seq <= next, `entry ${entry.seq} would leave a gap in a history that ends before ${next}`)
-    next = Math.max(next, entry.seq + 1)
-    const { seq, type, position, verb, name, failed, value, calls, delivered, notes, attempts } = entry
-    const flagged = failed ? 1 : 0
-    const { changes } = insert.run(
-      run,
-      seq,
-      type,
-      position,
-      verb,
-      name,
-      flagged,
-      value,
-      calls,
-      delivered,
-      notes,
-      now,
-      attempts,
-    )
-    if (Number(changes) === 0) checkResend(database, run, entry)
+  const [seq, last, cancelRequested, waits] = row
+  return {
+    seq: number(seq),
+    token,
+    last: numberOrNull(last),
+    cancelRequested: flag(cancelRequested),
+    waits: flag(waits),
   }
 }
 
-const RECORDED_ENTRY = 'select position, verb, name, value from perdure_checkpoints where run = ? and seq = ?'
+export const INSERT_ENTRY = `
+insert into perdure_checkpoints (run, ${ENTRY_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+/**
+ * Appends entries, with their effects. One that is already there is a resend: what was recorded first stands, and has
+ * had its effects. Answers which of their starts were refused.
+ */
+export function record(transaction: Transaction, run: HeldRun, entries: readonly NewCheckpoint[]): readonly Refusal[] {
+  const refusals: Refusal[] = []
+  for (const entry of newEntries(transaction.database, run, entries)) {
+    insertEntry(transaction, run.seq, entry)
+    if (run.waits && entry.type === 'outcome') deleteWait(transaction.database, run.seq, entry.position)
+    for (const effect of entry.effects ?? []) {
+      const refusal = applyEffect(transaction, effect, startIdOf(run.token, entry))
+      if (refusal !== null) refusals.push(refusal)
+    }
+  }
+  return refusals
+}
+
+/** Those that are not recorded yet. Throws if there is one that can't be: the batch is refused then. */
+export function newEntries(
+  database: Database,
+  run: HeldRun,
+  entries: readonly NewCheckpoint[],
+): readonly NewCheckpoint[] {
+  const last = run.last ?? -1
+  let next = last + 1
+  return entries.filter((entry) => {
+    const { seq } = entry
+    invariant(seq <= next, `entry ${seq} would leave a gap in a history that ends before ${next}`)
+    if (seq <= last) checkResend(database, run.seq, entry)
+    const isNew = seq === next
+    if (isNew) next += 1
+    return isNew
+  })
+}
+
+function insertEntry(transaction: Transaction, run: number, entry: NewCheckpoint): void {
+  transaction
+    .prepare(INSERT_ENTRY)
+    .run(
+      run,
+      entry.seq,
+      entry.type,
+      entry.position,
+      entry.verb,
+      entry.name,
+      entry.failed ? 1 : 0,
+      entry.value,
+      entry.calls,
+      entry.delivered,
+      entry.notes,
+      transaction.now,
+      entry.attempts,
+    )
+}
+
+export const RECORDED_ENTRY = 'select position, verb, name, value from perdure_checkpoints where run = ? and seq = ?'
 
 /** To pass over an entry that says something else than the recorded one would be to lose it in silence. */
 function checkResend(database: Database, run: number, { seq, position, verb, name, value }: NewCheckpoint): void {
   const recorded = database.prepare(RECORDED_ENTRY).get(run, seq) ?? []
   const same = [position, verb, name, value].every((column, index) => column === recorded[index])
   invariant(same, `entry ${seq} was recorded before, as another one`)
+}
+
+/** The value of an entry that the store itself gave one; undefined: it is not recorded yet. */
+export function findRecorded(database: Database, run: HeldRun, entry: NewCheckpoint): EncodedValue | undefined {
+  if (run.last === null || entry.seq > run.last) return undefined
+  const value = textOrNull(database.prepare(RECORDED_ENTRY).get(run.seq, entry.seq)?.[3])
+  checkResend(database, run.seq, { ...entry, value })
+  invariant(value !== null, `entry ${entry.seq} was recorded without the value of its action`)
+  return value
 }
 
 export const FIRST_FAILURE = `

@@ -11,9 +11,10 @@ import { number, text, UnreadableValueError } from './columns.ts'
 import type { Connection, Driver, Statement } from './driver.ts'
 import { loadDriver } from './drivers/load.ts'
 import { identityOf, inspectFile } from './file.ts'
+import type { Opening } from './migrate.ts'
 import { admit, migrate } from './migrate.ts'
 import { whileBusy } from './patience.ts'
-import { explained, isBusy, needsWriting } from './trouble.ts'
+import { explained, isBusy, missesSchema, needsWriting } from './trouble.ts'
 
 export interface DatabaseLocation {
   readonly path: string
@@ -41,6 +42,9 @@ pragma temp_store = memory;
 pragma cache_size = -4096;
 pragma journal_size_limit = 67108864;
 `
+const SCHEMA_COOKIE = 'pragma schema_version'
+const NEVER_SEEN = -1
+
 /** Larger files are too slow to check at each opening. */
 const CHECKED_BYTES = 4 * 1024 * 1024
 
@@ -51,6 +55,8 @@ export class Database {
   readonly store: string
   readonly #connection: Connection
   readonly #identity: string | undefined
+  /** What SQLite counts changes of the schema by, when this version of the library was last seen to fit it. */
+  #schemaCookie: number
   readonly #statements = new Map<string, Statement>()
 
   private constructor(driver: Driver, connection: Connection, { path, store, clock }: DatabaseLocation) {
@@ -60,6 +66,7 @@ export class Database {
     this.clock = clock
     this.#connection = connection
     this.#identity = identityOf(path)
+    this.#schemaCookie = NEVER_SEEN
   }
 
   /** Opens the file, creating it if need be, and brings its schema up to date. */
@@ -96,6 +103,11 @@ export class Database {
     return this.#patiently(body)
   }
 
+  /** Reads that belong together: all see the same state. */
+  snapshot<T>(body: () => T): Promise<T> {
+    return this.#patiently(() => this.#within('begin', body))
+  }
+
   /** Runs `body` in one write transaction; it may run again, from the start, if the transaction had no effect. */
   write<T>(body: () => T): Promise<T> {
     return this.#patiently(() => this.#transaction(body))
@@ -113,13 +125,22 @@ export class Database {
         giveUpAfterMs: GIVE_UP_AFTER_MS,
       })
     } catch (error) {
+      // A newer version may have taken away what a statement of this one needs.
+      if (missesSchema(this.driver, error)) this.#assertSchema()
       throw explained(this.driver, this.store, error)
     }
   }
 
   #transaction<T>(body: () => T): T {
     this.#assertInPlace()
-    this.prepare('begin immediate').run()
+    return this.#within('begin immediate', () => {
+      if (number(this.prepare(SCHEMA_COOKIE).get()?.[0]) !== this.#schemaCookie) this.#assertSchema()
+      return body()
+    })
+  }
+
+  #within<T>(begin: string, body: () => T): T {
+    this.prepare(begin).run()
     try {
       const result = body()
       this.prepare('commit').run()
@@ -146,8 +167,21 @@ export class Database {
   }
 
   #migrate(): void {
-    const opening = { store: this.store, clock: this.clock.kind }
-    this.#transaction(() => migrate(this.#connection, opening))
+    this.#assertInPlace()
+    this.#within('begin immediate', () => migrate(this.#connection, this.#opening))
+    this.#assertSchema()
+  }
+
+  /** Throws if a newer version of the library has migrated the file since. Others may change the schema, too. */
+  #assertSchema(): void {
+    const cookie = number(this.prepare(SCHEMA_COOKIE).get()?.[0])
+    admit(this.#connection, this.#opening)
+    // Read before: what changes from then on is another.
+    this.#schemaCookie = cookie
+  }
+
+  get #opening(): Opening {
+    return { store: this.store, clock: this.clock.kind }
   }
 }
 

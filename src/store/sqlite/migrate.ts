@@ -11,9 +11,10 @@ import { StoreClockError, StoreCorruptError, StoreVersionError } from '../../cor
 import { number, text } from './columns.ts'
 import type { Connection } from './driver.ts'
 import { MIGRATION_0001 } from './migrations/0001.ts'
+import { MIGRATION_0002 } from './migrations/0002.ts'
 
 /** In order: migration n, counted from 1, leads to version n. */
-const MIGRATIONS: readonly string[] = [MIGRATION_0001]
+const MIGRATIONS: readonly string[] = [MIGRATION_0001, MIGRATION_0002]
 export const SCHEMA_VERSION = MIGRATIONS.length
 
 const HAS_META = `select count(*) from sqlite_schema where type = 'table' and name = 'perdure_meta'`
@@ -22,7 +23,7 @@ const CREATE_META = 'create table perdure_meta (name text primary key, value tex
 const WRITE_META =
   'insert into perdure_meta (name, value) values (?, ?) on conflict (name) do update set value = excluded.value'
 
-interface Opening {
+export interface Opening {
   /** What messages call the store. */
   readonly store: string
   readonly clock: Clock['kind']

@@ -1,10 +1,7 @@
 /** The rows of perdure_runs and what hangs on them one to one: inputs and endings. */
 import { invariant } from '../../core/invariant.ts'
-import type { ListRequest } from '../contract.ts'
 import type { EncodedValue, Ending, RunRecord, RunStatus } from '../records.ts'
 import { isTerminal, RUN_STATUSES } from '../records.ts'
-import type { Transition } from '../transitions.ts'
-import { appendAttempts } from './attempts.ts'
 import { failureKind, failureKindOrNull, flag, number, numberOrNull, text, textOrNull, word } from './columns.ts'
 import type { Database } from './database.ts'
 import type { Row } from './driver.ts'
@@ -13,37 +10,47 @@ export const toStatus = word<RunStatus>(RUN_STATUSES)
 const toKind = word(['workflow', 'job', 'stepRunner'] as const)
 
 /** In the order that `toRun` reads. */
-export const RUN_COLUMNS = `seq, id, definition, kind, queue, status, input_hash, due_at, token, owner, lease_until,
-  epoch, deliveries, attempt, crashes, max_recoveries, timeout_ms, deadline_at, cancel_requested, created_at,
-  started_at, ended_at, failure_kind, start_id, operation_id`
+export const RUN_COLUMNS = `seq, id, definition, kind, queue, priority, partition_key, lane, rank, dedup_id, status,
+  input_hash, due_at, token, owner, lease_until, epoch, version, parent_id, deliveries, attempt, crashes,
+  max_recoveries, timeout_ms, deadline_at, cancel_requested, created_at, started_at, ended_at, failure_kind, start_id,
+  operation_id`
+/** So many are they: what a statement selects besides comes after. */
+export const RUN_WIDTH = 32
 
 export function toRun(row: Row): RunRecord {
   return {
     seq: number(row[0]),
     id: text(row[1]),
     definition: text(row[2]),
-    kind: toKind(row[3]),
+    kind: row[3] === '' ? null : toKind(row[3]),
     queue: textOrNull(row[4]),
-    status: toStatus(row[5]),
-    inputHash: text(row[6]),
-    dueAt: numberOrNull(row[7]),
-    token: textOrNull(row[8]),
-    owner: textOrNull(row[9]),
-    leaseUntil: numberOrNull(row[10]),
-    epoch: number(row[11]),
-    deliveries: number(row[12]),
-    attempt: number(row[13]),
-    crashes: number(row[14]),
-    maxRecoveries: number(row[15]),
-    timeoutMs: numberOrNull(row[16]),
-    deadlineAt: numberOrNull(row[17]),
-    cancelRequested: flag(row[18]),
-    createdAt: number(row[19]),
-    startedAt: numberOrNull(row[20]),
-    endedAt: numberOrNull(row[21]),
-    failureKind: failureKindOrNull(row[22]),
-    startId: text(row[23]),
-    operationId: textOrNull(row[24]),
+    priority: number(row[5]),
+    partitionKey: textOrNull(row[6]),
+    lane: textOrNull(row[7]),
+    rank: number(row[8]),
+    dedupId: textOrNull(row[9]),
+    status: toStatus(row[10]),
+    inputHash: text(row[11]),
+    dueAt: numberOrNull(row[12]),
+    token: textOrNull(row[13]),
+    owner: textOrNull(row[14]),
+    leaseUntil: numberOrNull(row[15]),
+    epoch: number(row[16]),
+    version: textOrNull(row[17]),
+    parentId: textOrNull(row[18]),
+    deliveries: number(row[19]),
+    attempt: number(row[20]),
+    crashes: number(row[21]),
+    maxRecoveries: number(row[22]),
+    timeoutMs: numberOrNull(row[23]),
+    deadlineAt: numberOrNull(row[24]),
+    cancelRequested: flag(row[25]),
+    createdAt: number(row[26]),
+    startedAt: numberOrNull(row[27]),
+    endedAt: numberOrNull(row[28]),
+    failureKind: failureKindOrNull(row[29]),
+    startId: text(row[30]),
+    operationId: textOrNull(row[31]),
   }
 }
 
@@ -54,23 +61,53 @@ export function findRun(database: Database, id: string): RunRecord | undefined {
   return row === undefined ? undefined : toRun(row)
 }
 
+export const RUN_BY_SEQ = `select ${RUN_COLUMNS} from perdure_runs where seq = ?`
+
+/** A run that an index, or another row of this transaction, has named. */
+export function runAt(database: Database, seq: number): RunRecord {
+  const row = database.prepare(RUN_BY_SEQ).get(seq)
+  invariant(row !== undefined, `the run at place ${seq} is not there`)
+  return toRun(row)
+}
+
+/** Where the next run comes, whatever has been removed since: places are never given twice. */
+export const NEXT_PLACE = `
+select max(coalesce((select max(seq) from perdure_runs), 0),
+  coalesce((select cast(value as integer) from perdure_meta where name = 'last_place'), 0)) + 1`
+/** To be noted before runs are removed. */
+export const NOTE_LAST_PLACE = `
+insert into perdure_meta (name, value) select 'last_place', max(seq) from perdure_runs where true
+on conflict (name) do update set value = excluded.value where cast(value as integer) < cast(excluded.value as integer)`
+
+export function firstFreePlace(database: Database): number {
+  return number(database.prepare(NEXT_PLACE).get()?.[0])
+}
+
+/** Whatever is taken already, the id or a deduplication id: nothing is stored. */
 export const INSERT_RUN = `
-insert into perdure_runs (id, definition, kind, queue, status, input_hash, due_at, token, owner, lease_until,
-  epoch, deliveries, attempt, crashes, max_recoveries, timeout_ms, deadline_at, cancel_requested, created_at,
-  started_at, ended_at, failure_kind, start_id, operation_id)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-on conflict (id) do nothing`
+insert into perdure_runs (seq, id, definition, kind, queue, priority, partition_key, lane, rank, dedup_id, status,
+  input_hash, due_at, token, owner, lease_until, epoch, version, parent_id, deliveries, attempt, crashes,
+  max_recoveries, timeout_ms, deadline_at, cancel_requested, created_at, started_at, ended_at, failure_kind, start_id,
+  operation_id)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+on conflict do nothing`
 export const INSERT_INPUT = 'insert into perdure_inputs (run, input) values (?, ?)'
 
-/** Gives the run its place (`seq` of `run` is ignored). False: the id is taken, and nothing is stored. */
+/** False: the id, or the deduplication id, is taken. */
 export function insertRun(database: Database, run: RunRecord, input: EncodedValue): boolean {
-  const { changes, lastInsertRowid } = database
+  const { changes } = database
     .prepare(INSERT_RUN)
     .run(
+      run.seq,
       run.id,
       run.definition,
-      run.kind,
+      run.kind ?? '',
       run.queue,
+      run.priority,
+      run.partitionKey,
+      run.lane,
+      run.rank,
+      run.dedupId,
       run.status,
       run.inputHash,
       run.dueAt,
@@ -78,6 +115,8 @@ export function insertRun(database: Database, run: RunRecord, input: EncodedValu
       run.owner,
       run.leaseUntil,
       run.epoch,
+      run.version,
+      run.parentId,
       run.deliveries,
       run.attempt,
       run.crashes,
@@ -93,28 +132,30 @@ export function insertRun(database: Database, run: RunRecord, input: EncodedValu
       run.operationId,
     )
   if (Number(changes) === 0) return false
-  database.prepare(INSERT_INPUT).run(Number(lastInsertRowid), input)
+  database.prepare(INSERT_INPUT).run(run.seq, input)
   return true
 }
 
+/** What any transition may change. */
 export const UPDATE_RUN = `
-update perdure_runs set status = ?, due_at = ?, token = ?, owner = ?, lease_until = ?, epoch = ?, deliveries = ?,
-  attempt = ?, crashes = ?, deadline_at = ?, cancel_requested = ?, started_at = ?, ended_at = ?, failure_kind = ?,
-  operation_id = ?
+update perdure_runs set lane = ?, rank = ?, status = ?, due_at = ?, token = ?, owner = ?, lease_until = ?, epoch = ?,
+  version = ?, deliveries = ?, attempt = ?, crashes = ?, deadline_at = ?, cancel_requested = ?, started_at = ?,
+  ended_at = ?, failure_kind = ?, operation_id = ?
 where seq = ?`
-export const INSERT_ENDING = 'insert into perdure_endings (run, output, error) values (?, ?, ?)'
 
-/** Stores what a transition made of a run. The caller has read the run in this transaction. */
-export function applyTransition(database: Database, { run, ending, attempts }: Transition): RunRecord {
+export function updateRun(database: Database, run: RunRecord): void {
   const { changes } = database
     .prepare(UPDATE_RUN)
     .run(
+      run.lane,
+      run.rank,
       run.status,
       run.dueAt,
       run.token,
       run.owner,
       run.leaseUntil,
       run.epoch,
+      run.version,
       run.deliveries,
       run.attempt,
       run.crashes,
@@ -127,13 +168,47 @@ export function applyTransition(database: Database, { run, ending, attempts }: T
       run.seq,
     )
   invariant(Number(changes) === 1, `run ${run.id} vanished inside a transaction`)
-  if (ending !== null) {
-    const output = ending.status === 'SUCCESS' ? ending.output : null
-    const error = ending.status === 'SUCCESS' ? null : ending.failure.error
-    database.prepare(INSERT_ENDING).run(run.seq, output, error)
-  }
-  if (attempts.length > 0) appendAttempts(database, run.seq, attempts)
-  return run
+}
+
+/** What a claim changes, and no more: it is made once for each delivery. */
+export const UPDATE_CLAIMED = `
+update perdure_runs set kind = ?, status = 'PENDING', due_at = null, token = ?, owner = ?, lease_until = ?,
+  version = ?, deliveries = ?, attempt = ?, max_recoveries = ?, timeout_ms = ?, deadline_at = ?, started_at = ?
+where seq = ?`
+
+export function updateClaimed(database: Database, run: RunRecord): void {
+  database
+    .prepare(UPDATE_CLAIMED)
+    .run(
+      run.kind ?? '',
+      run.token,
+      run.owner,
+      run.leaseUntil,
+      run.version,
+      run.deliveries,
+      run.attempt,
+      run.maxRecoveries,
+      run.timeoutMs,
+      run.deadlineAt,
+      run.startedAt,
+      run.seq,
+    )
+}
+
+/** What the end of a delivery changes if it ends the run. */
+export const UPDATE_SETTLED = `
+update perdure_runs set status = ?, due_at = null, lease_until = null, ended_at = ?, failure_kind = ? where seq = ?`
+
+export function updateSettled(database: Database, run: RunRecord): void {
+  database.prepare(UPDATE_SETTLED).run(run.status, run.endedAt, run.failureKind, run.seq)
+}
+
+export const INSERT_ENDING = 'insert into perdure_endings (run, output, error) values (?, ?, ?)'
+
+export function insertEnding(database: Database, seq: number, ending: Ending): void {
+  const output = ending.status === 'SUCCESS' ? ending.output : null
+  const error = ending.status === 'SUCCESS' ? null : ending.failure.error
+  database.prepare(INSERT_ENDING).run(seq, output, error)
 }
 
 export const DELETE_ENDING = 'delete from perdure_endings where run = ?'
@@ -162,45 +237,4 @@ export function findEnding(database: Database, id: string): Ending | 'missing' |
   if (!isTerminal(status)) return undefined
   if (status === 'SUCCESS') return { status, output: text(row[2]) }
   return { status, failure: { kind: failureKind(row[1]), error: textOrNull(row[3]) } }
-}
-
-/** Where to look for the newest runs of a sort, each in the order of an index. */
-export const LIST_ALL = `
-select ${RUN_COLUMNS} from perdure_runs where seq < ? order by seq desc limit ?`
-export const LIST_OF_DEFINITION = `
-select ${RUN_COLUMNS} from perdure_runs indexed by perdure_runs_definitions
-where seq < ? and definition = ? order by seq desc limit ?`
-/** Claims are few at any time: sorting them costs less than an index that every claim would write. */
-export const LIST_PENDING = `
-select ${RUN_COLUMNS} from perdure_runs indexed by perdure_runs_claims
-where status = 'PENDING' and seq < ? and coalesce(? = definition, 1) order by seq desc limit ?`
-export const LIST_RESTING = `
-select ${RUN_COLUMNS} from perdure_runs indexed by perdure_runs_resting
-where seq < ? and coalesce(? = definition, 1) and status = ? and status not in ('SUCCESS', 'PENDING')
-order by seq desc limit ?`
-export const LIST_SUCCESS = `
-select ${RUN_COLUMNS} from perdure_runs where status = 'SUCCESS' and seq < ? order by seq desc limit ?`
-export const LIST_SUCCESS_OF_DEFINITION = `
-select ${RUN_COLUMNS} from perdure_runs indexed by perdure_runs_definitions
-where status = 'SUCCESS' and seq < ? and definition = ? order by seq desc limit ?`
-
-export function listRuns(database: Database, request: ListRequest): readonly RunRecord[] {
-  const { status, definition = null, limit, beforeSeq = Number.MAX_SAFE_INTEGER } = request
-  if (status === undefined) {
-    const rows =
-      definition === null
-        ? database.prepare(LIST_ALL).all(beforeSeq, limit)
-        : database.prepare(LIST_OF_DEFINITION).all(beforeSeq, definition, limit)
-    return rows.map(toRun)
-  }
-  const rows = [...new Set(status)].flatMap((it) => {
-    if (it === 'PENDING') return database.prepare(LIST_PENDING).all(beforeSeq, definition, limit)
-    if (it !== 'SUCCESS') return database.prepare(LIST_RESTING).all(beforeSeq, definition, it, limit)
-    if (definition === null) return database.prepare(LIST_SUCCESS).all(beforeSeq, limit)
-    return database.prepare(LIST_SUCCESS_OF_DEFINITION).all(beforeSeq, definition, limit)
-  })
-  return rows
-    .map(toRun)
-    .sort((a, b) => b.seq - a.seq)
-    .slice(0, limit)
 }

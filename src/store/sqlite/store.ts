@@ -4,30 +4,52 @@ import type { Clock, EpochMs } from '../../core/clock.ts'
 import { ConfigurationError, StoreClosedError } from '../../core/errors.ts'
 import { realScheduler } from '../../core/scheduler.ts'
 import type {
-  ClaimedRun,
+  ClaimOutcome,
   ClaimRequest,
   Command,
   HeldClaim,
   LeaseThread,
   LeaseThreadOptions,
   ListRequest,
+  NewQueue,
   Outcome,
-  ReclaimedRun,
+  QueueChange,
+  QueueStats,
+  ReclaimOutcome,
   ReclaimRequest,
   RenewOutcome,
+  Situation,
   Store,
   StoreCapabilities,
+  SweepOutcome,
+  SweepRequest,
 } from '../contract.ts'
-import type { AttemptRecord, CheckpointRecord, EncodedValue, Ending, ProcessRecord, RunRecord } from '../records.ts'
+import type {
+  AttemptRecord,
+  CheckpointRecord,
+  EncodedValue,
+  Ending,
+  KvRecord,
+  ProcessRecord,
+  QueueRecord,
+  RunRecord,
+} from '../records.ts'
 import { currentAttempt } from '../transitions.ts'
 import { pastAttempts } from './attempts.ts'
 import { findHistory } from './checkpoints.ts'
-import { claim, isClaimable, nextDue } from './claims.ts'
+import { claim, lookForNothing } from './claim/claim.ts'
 import { applyBatch } from './commands.ts'
 import { Database } from './database.ts'
+import { findValue, scanValues } from './kv.ts'
 import { LeaseThreadHost } from './lease-thread-host.ts'
 import * as leases from './leases.ts'
-import { findEnding, findInput, findRun, listRuns } from './runs.ts'
+import { listRuns } from './listing.ts'
+import * as processes from './processes.ts'
+import * as queues from './queues.ts'
+import * as retention from './retention.ts'
+import { findEnding, findInput, findRun } from './runs.ts'
+import { situation } from './situation.ts'
+import { findSignal } from './waits.ts'
 import { Wal } from './wal.ts'
 import { Watch } from './watch.ts'
 
@@ -99,9 +121,9 @@ export class SqliteStore implements Store {
     return await this.#write((database) => applyBatch(database, commands))
   }
 
-  async claim(request: ClaimRequest): Promise<readonly ClaimedRun[]> {
-    if (!(await this.#read((database) => isClaimable(database, request)))) return []
-    return await this.#write((database) => claim(database, request))
+  async claim(request: ClaimRequest): Promise<ClaimOutcome> {
+    const nothing = await this.#read((database) => lookForNothing(database, request))
+    return nothing ?? (await this.#write((database) => claim(database, request)))
   }
 
   async renew(claims: readonly HeldClaim[], leaseMs: number): Promise<RenewOutcome> {
@@ -110,23 +132,38 @@ export class SqliteStore implements Store {
     return await this.#write((database) => leases.renew(database, claims, leaseMs))
   }
 
-  async reclaim(request: ReclaimRequest): Promise<readonly ReclaimedRun[]> {
-    if (!(await this.#read((database) => leases.isReclaimable(database, request)))) return []
+  async reclaim(request: ReclaimRequest): Promise<ReclaimOutcome> {
+    if (!(await this.#read((database) => leases.isReclaimable(database, request)))) return { runs: [], rippled: false }
     return await this.#write((database) => leases.reclaim(database, request))
   }
 
+  async sweep(request: SweepRequest): Promise<SweepOutcome> {
+    const nothing = await this.#read((database) => retention.lookForNothing(database, request))
+    return nothing ?? (await this.#write((database) => retention.sweep(database, request)))
+  }
+
+  async registerQueues(asked: readonly NewQueue[]): Promise<readonly QueueRecord[]> {
+    this.#require()
+    if (asked.length === 0) return []
+    return await this.#write((database) => queues.registerQueues(database, asked))
+  }
+
+  async changeQueue(name: string, change: QueueChange): Promise<QueueRecord | undefined> {
+    return await this.#write((database) => queues.changeQueue(database, name, change))
+  }
+
   async registerProcess(process: Omit<ProcessRecord, 'registeredAt'>): Promise<void> {
-    await this.#write((database) => leases.registerProcess(database, process))
+    await this.#write((database) => processes.registerProcess(database, process))
   }
 
   async removeProcesses(owners: readonly string[]): Promise<void> {
     this.#require()
     if (owners.length === 0) return
-    await this.#write((database) => leases.removeProcesses(database, owners))
+    await this.#write((database) => processes.removeProcesses(database, owners))
   }
 
   async processes(): Promise<readonly ProcessRecord[]> {
-    return await this.#read(leases.processes)
+    return await this.#read(processes.processes)
   }
 
   async runs(ids: readonly string[]): Promise<readonly (RunRecord | undefined)[]> {
@@ -172,8 +209,33 @@ export class SqliteStore implements Store {
     return await this.#read((database) => leases.cancelRequests(database, owner))
   }
 
-  async nextDue(definitions: readonly string[]): Promise<EpochMs | null> {
-    return await this.#read((database) => nextDue(database, definitions, database.clock.now()))
+  async signals(
+    waits: readonly { readonly runId: string; readonly position: number }[],
+  ): Promise<ReadonlyMap<number, EncodedValue>> {
+    return await this.#read((database) => {
+      const found = waits.map((wait, index) => [index, findSignal(database, wait)] as const)
+      return new Map(found.flatMap(([index, payload]) => (payload === undefined ? [] : [[index, payload]])))
+    })
+  }
+
+  async queues(): Promise<readonly QueueRecord[]> {
+    return await this.#read(queues.allQueues)
+  }
+
+  async queueStats(name: string): Promise<QueueStats> {
+    return await this.#read((database) => queues.queueStats(database, name))
+  }
+
+  async situation(id: string): Promise<Situation | undefined> {
+    return await this.#snapshot((database) => situation(database, id))
+  }
+
+  async values(keys: readonly string[]): Promise<readonly (EncodedValue | undefined)[]> {
+    return await this.#read((database) => keys.map((key) => findValue(database, key)))
+  }
+
+  async scan(prefix: string, after: string | null, limit: number): Promise<readonly KvRecord[]> {
+    return await this.#read((database) => scanValues(database, { prefix, after, limit }))
   }
 
   async nextExpiry(): Promise<EpochMs | null> {
@@ -195,6 +257,11 @@ export class SqliteStore implements Store {
   #read<T>(body: (database: Database) => T): Promise<T> {
     const { database } = this.#require()
     return database.read(() => body(this.#still(database)))
+  }
+
+  #snapshot<T>(body: (database: Database) => T): Promise<T> {
+    const { database } = this.#require()
+    return database.snapshot(() => body(this.#still(database)))
   }
 
   async #write<T>(body: (database: Database) => T): Promise<T> {

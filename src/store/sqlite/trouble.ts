@@ -11,6 +11,7 @@ const BUSY: ReadonlySet<number> = new Set([5, 6])
 const UNAVAILABLE: ReadonlySet<number> = new Set([3, 7, 8, 10, 13, 14, 15])
 /** CORRUPT, NOTADB. */
 const CORRUPT: ReadonlySet<number> = new Set([11, 26])
+const GENERIC = 1
 const READ_ONLY: ReadonlySet<number> = new Set([8, 14])
 
 /** True if another connection is in the way: the same call may succeed a moment later. */
@@ -21,6 +22,12 @@ export function isBusy(driver: Driver, error: unknown): boolean {
 /** True for what a read-only connection can't do where a writing one could (recover after a crash). */
 export function needsWriting(driver: Driver, error: unknown): boolean {
   return READ_ONLY.has(driver.resultCode(error) ?? 0)
+}
+
+/** True if a statement names what the schema doesn't have. */
+export function missesSchema(driver: Driver, error: unknown): boolean {
+  if (driver.resultCode(error) !== GENERIC || !(error instanceof Error)) return false
+  return /no such (table|column|index)/.test(error.message)
 }
 
 /** The error to reject with. */

@@ -273,8 +273,9 @@ describe('many orphans on sqlite', () => {
           input: '1',
           inputHash: 'h',
         } as const),
+        ...{ priority: 0, partitionKey: null, dedup: null, due: null, parentId: null, kv: [] },
         ...{ maxRecoveries: 50, timeoutMs: null },
-        claim: { token: `token ${from + n}`, owner: 'dead', leaseMs: 30_000 },
+        claim: { token: `token ${from + n}`, owner: 'dead', leaseMs: 30_000, version: null },
       }))
       await store.commit([{ type: 'enqueue', commandId: `batch ${from}`, runs }])
     }

@@ -142,7 +142,7 @@ describe.each(KINDS)('requeue and runs on $kind', ({ place }) => {
     for (const field of ['createdAt', 'startedAt', 'wakeAt', 'deadline'] as const)
       expect(waiting?.[field]).toBeInstanceOf(Date)
     expect(waiting?.cancelRequested).toBe(false)
-    expect(waiting?.endedAt).toBeUndefined()
+    expect([waiting?.endedAt, waiting?.runAt]).toEqual([undefined, undefined])
     expect(waiting?.wakeAt?.getTime()).toBe((waiting?.createdAt.getTime() ?? 0) + 3_600_000)
     const [step, sleep] = await engine.runs.steps(id)
     expect([typeof step?.position, typeof step?.attempts, step?.recordedAt instanceof Date]).toEqual([

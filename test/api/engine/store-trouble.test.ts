@@ -75,16 +75,18 @@ describe.each(KINDS)('store trouble on $kind', ({ place }) => {
     const log = notebook()
     const engine = ended(new Engine({ store, definitions: [order], logger: log }))
     await engine.launch()
-    let calls = 0
-    store.fate = () => {
-      calls += 1
-      return calls % 3 === 0 ? 'answered' : calls % 3 === 1 ? 'unavailable' : 'lost'
+    let failed = 0
+    // By the calls of each sort: a pattern over all of them would meet those that come at intervals of their own again and again.
+    store.fate = (method) => {
+      if (store.calls(method) % 3 === 0) return 'answered'
+      failed += 1
+      return store.calls(method) % 3 === 1 ? 'unavailable' : 'lost'
     }
     const runs = await Promise.all(
       Array.from({ length: 20 }, (_, n) => engine.start(order, undefined, { id: `all ${n}` })),
     )
     expect(await Promise.all(runs.map((run) => run.result()))).toEqual(Array(20).fill([1, 1, 1]))
-    expect(calls).toBeGreaterThan(30)
+    expect(failed).toBeGreaterThan(15)
     store.fate = () => 'answered'
     // One line when it begins and one when it is over, however many attempts there were in between.
     expect(log.messages('error').length).toBeLessThan(log.messages('warn').length + 10)

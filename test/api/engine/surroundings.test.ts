@@ -61,7 +61,7 @@ describe.each(KINDS)('surroundings on $kind', ({ place }) => {
     await clock.advance('2h')
     expect(await dead.handle(id).status()).toBe('SUCCESS')
     expect(log.messages('info')).toEqual(['before', 'after'])
-    expect(log.messages('debug')).toContain('run suspended until its timer')
+    expect(log.messages('debug')).toContain('run suspended until what it waits for is there')
     expect([...log.messages('warn'), ...log.messages('error')]).toEqual([])
   })
 

@@ -9,6 +9,9 @@ import type { Command, LeaseThread, LeaseThreadOptions, Store, StoreCapabilities
 
 type Answering = Exclude<keyof Store, 'name' | 'capabilities' | 'clock' | 'setClock' | 'watch' | 'leaseThread'>
 
+/** What others on the same data are told of, as they are by a store that is shared. */
+const WRITES: ReadonlySet<Answering> = new Set(['commit', 'reclaim', 'sweep', 'registerQueues', 'changeQueue'])
+
 /** `lost`: the call takes effect, and its answer is lost. */
 export type Fate = 'answered' | 'unavailable' | 'lost' | 'refused'
 
@@ -58,6 +61,11 @@ export class TroubleStore implements Store {
   claim: Store['claim'] = (request) => this.#call('claim', () => this.#inner.claim(request))
   renew: Store['renew'] = (claims, leaseMs) => this.#call('renew', () => this.#inner.renew(claims, leaseMs))
   reclaim: Store['reclaim'] = (request) => this.#call('reclaim', () => this.#inner.reclaim(request))
+  sweep: Store['sweep'] = (request) => this.#call('sweep', () => this.#inner.sweep(request))
+  registerQueues: Store['registerQueues'] = (queues) =>
+    this.#call('registerQueues', () => this.#inner.registerQueues(queues))
+  changeQueue: Store['changeQueue'] = (name, change) =>
+    this.#call('changeQueue', () => this.#inner.changeQueue(name, change))
   processes: Store['processes'] = () => this.#call('processes', () => this.#inner.processes())
   runs: Store['runs'] = (ids) => this.#call('runs', () => this.#inner.runs(ids))
   inputs: Store['inputs'] = (ids) => this.#call('inputs', () => this.#inner.inputs(ids))
@@ -65,7 +73,12 @@ export class TroubleStore implements Store {
   list: Store['list'] = (request) => this.#call('list', () => this.#inner.list(request))
   histories: Store['histories'] = (ids) => this.#call('histories', () => this.#inner.histories(ids))
   attempts: Store['attempts'] = (id) => this.#call('attempts', () => this.#inner.attempts(id))
-  nextDue: Store['nextDue'] = (names) => this.#call('nextDue', () => this.#inner.nextDue(names))
+  signals: Store['signals'] = (waits) => this.#call('signals', () => this.#inner.signals(waits))
+  queues: Store['queues'] = () => this.#call('queues', () => this.#inner.queues())
+  queueStats: Store['queueStats'] = (name) => this.#call('queueStats', () => this.#inner.queueStats(name))
+  situation: Store['situation'] = (id) => this.#call('situation', () => this.#inner.situation(id))
+  values: Store['values'] = (keys) => this.#call('values', () => this.#inner.values(keys))
+  scan: Store['scan'] = (prefix, after, limit) => this.#call('scan', () => this.#inner.scan(prefix, after, limit))
   nextExpiry: Store['nextExpiry'] = () => this.#call('nextExpiry', () => this.#inner.nextExpiry())
   cancelRequests: Store['cancelRequests'] = (owner) =>
     this.#call('cancelRequests', () => this.#inner.cancelRequests(owner))
@@ -97,7 +110,7 @@ export class TroubleStore implements Store {
     if (fate === 'refused') throw new Error('the database refuses this')
     if (fate === 'unavailable') throw new StoreUnavailableError({ store: this.name, problem: 'gone for a while' })
     const answer = await call()
-    if (method === 'commit') this.#changes?.emit(this)
+    if (WRITES.has(method)) this.#changes?.emit(this)
     this.#checkAlive()
     if (fate === 'lost') throw new StoreUnavailableError({ store: this.name, problem: 'the connection was lost' })
     return answer

@@ -1,14 +1,21 @@
 /** Walks a random program once, then again from every prefix of its history, and tells what did not come out the same. */
 import type { CheckpointRecord } from '../../../src/store/records.ts'
+import { disagreements } from './accounts.ts'
 import { Dice } from './dice.ts'
+import { Facts } from './facts.ts'
+import { beginnings, Outsiders } from './outsiders.ts'
 import { act, generate, type Program, type Stage } from './programs.ts'
-import { anyDelay, codec, Recorder, turns, walkToEnd } from './rehearsal.ts'
+import { Recorder } from './recorder.ts'
+import { anyDelay, type Body, BriskScheduler, turns, walkToEnd } from './rehearsal.ts'
+import { codec } from './values.ts'
 
 /** `instant`: awaits that are not durable take no turn of the event loop, as of a module that is loaded already. */
 export type Detours = 'slow' | 'instant' | 'mixed'
 
 export interface Performance {
   readonly entries: readonly CheckpointRecord[]
+  /** What a crash would have left, in order. */
+  readonly moments: readonly Facts[]
   /** Entries that were there before. */
   readonly prefix: number
   /** Awaits that are not durable have taken their time in it and in all passes whose history it went on from. */
@@ -20,16 +27,26 @@ export interface Performance {
 }
 
 const MODES = ['slow', 'instant', 'mixed'] as const
-const NOTHING: Performance = { entries: [], prefix: 0, slow: true, end: '', ran: [], decided: [] }
+/** A program, and the keys of the signals that it deals with; without keys it has nothing to do with others. */
+interface Script {
+  readonly program: Program
+  readonly keys: ReadonlySet<string> | undefined
+}
 
-/** Goes on from the first `prefix` entries of what another has recorded. */
-export async function perform(
-  program: Program,
+function nothing(facts: Facts): Performance {
+  return { entries: [], moments: [facts], prefix: 0, slow: true, end: '', ran: [], decided: [] }
+}
+
+/** Goes on from a moment of what another has done. */
+async function perform(
+  { program, keys }: Script,
   before: Performance,
-  options: { readonly prefix: number; readonly detours: Detours; readonly dice: Dice },
+  options: { readonly moment: number; readonly detours: Detours; readonly dice: Dice },
 ): Promise<Performance> {
-  const { prefix, detours, dice } = options
-  const recorder = new Recorder(before.entries.slice(0, prefix), anyDelay(dice))
+  const { moment, detours, dice } = options
+  const recorder = new Recorder(before.moments[moment] ?? new Facts(), anyDelay(dice))
+  const prefix = recorder.entries.length
+  const others = keys && new Outsiders(recorder, dice, keys)
   const ran: Performance['ran'][number][] = []
   const decided: Performance['decided'][number][] = []
   let ended = false
@@ -45,16 +62,20 @@ export async function perform(
       if (kind > 1) await new Promise((resolve) => setTimeout(resolve, dice.below(kind + 1)))
     },
   }
-  const end = await walkToEnd(recorder, (ctx) => {
+  const body: Body = (ctx) => {
     ended = false
     return act(program, { ctx, stage }).finally(() => {
       ended = true
     })
-  })
+  }
+  void others?.begin()
+  const surroundings = others === undefined ? {} : { outside: others, scheduler: new BriskScheduler() }
+  const end = await walkToEnd(recorder, body, surroundings)
+  others?.leave()
   const told =
     end.type === 'returned' ? codec.encode(end.value) : `${end.type} ${'error' in end ? String(end.error) : ''}`
   const slow = before.slow && detours === 'slow'
-  return { entries: [...recorder.entries], prefix, slow, end: told, ran, decided }
+  return { entries: [...recorder.entries], moments: recorder.moments, prefix, slow, end: told, ran, decided }
 }
 
 export async function takeDetour(detours: Detours, dice: Dice): Promise<unknown> {
@@ -75,28 +96,28 @@ export async function takeDetour(detours: Detours, dice: Dice): Promise<unknown>
 }
 
 /** What a crash at every point of a program's history, and at a second one after each, has done that it must not. */
-export async function faults(seed: number): Promise<readonly string[]> {
+export async function faults(seed: number, company: 'alone' | 'among others'): Promise<readonly string[]> {
   const dice = new Dice(seed)
-  const program = generate(dice)
-  const first = await perform(program, NOTHING, {
-    prefix: 0,
+  const keys = company === 'alone' ? undefined : new Set<string>()
+  const script: Script = { program: generate(dice, keys), keys }
+  const first = await perform(script, nothing(keys === undefined ? new Facts() : beginnings(dice, keys)), {
+    moment: 0,
     detours: dice.pick('slow', 'slow', 'slow', 'mixed', 'instant'),
     dice,
   })
   const found = [...faultsOf(first)]
-  for (const mode of MODES) found.push(...(await faultsOfReplay(program, first, { detours: mode, dice })))
-  const cuts = Array.from({ length: first.entries.length }, (_, length) => length)
+  for (const mode of MODES) found.push(...(await faultsOfReplay(script, first, { detours: mode, dice })))
   await Promise.all(
-    cuts.map(async (cut) => {
+    first.moments.slice(0, -1).map(async (_, moment) => {
       const detours = dice.pick<Detours>('slow', 'slow', 'instant', 'mixed')
-      const second = await perform(program, first, { prefix: cut, detours, dice })
+      const second = await perform(script, first, { moment, detours, dice })
       found.push(...faultsOf(second), ...faultsBetween(first, second))
-      const again = cut + dice.below(second.entries.length - cut + 1)
-      const third = await perform(program, second, { prefix: again, detours: dice.pick('slow', 'instant'), dice })
+      const again = dice.below(second.moments.length)
+      const third = await perform(script, second, { moment: again, detours: dice.pick('slow', 'instant'), dice })
       found.push(
         ...faultsOf(third),
         ...faultsBetween(second, third),
-        ...(await faultsOfReplay(program, third, { detours: dice.pick(...MODES), dice })),
+        ...(await faultsOfReplay(script, third, { detours: dice.pick(...MODES), dice })),
       )
     }),
   )
@@ -105,17 +126,18 @@ export async function faults(seed: number): Promise<readonly string[]> {
 
 /** A replay of a whole history: nothing runs, and all comes out the same. */
 async function faultsOfReplay(
-  program: Program,
+  script: Script,
   original: Performance,
   options: { readonly detours: Detours; readonly dice: Dice },
 ): Promise<readonly string[]> {
-  const replay = await perform(program, original, { prefix: original.entries.length, ...options })
+  const replay = await perform(script, original, { moment: original.moments.length - 1, ...options })
   const found = faultsBetween(original, replay)
   return replay.end === original.end ? found : [...found, `a replay ended ${replay.end}, not ${original.end}`]
 }
 
-function faultsOf({ end, ran }: Performance): readonly string[] {
-  const found: string[] = []
+function faultsOf({ end, ran, moments }: Performance): readonly string[] {
+  const last = moments[moments.length - 1]
+  const found = last === undefined ? [] : [...disagreements(last)]
   if (!end.startsWith('{') && !end.startsWith('[') && !end.startsWith('threw Error: /')) found.push(end)
   const places = new Map<string, string>()
   for (const { place, key } of ran) {

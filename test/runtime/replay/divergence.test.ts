@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
 import { NonDeterminismError } from '../../../src/index.ts'
 import type { PassEnd } from '../../../src/runtime/replay/pass.ts'
-import { type Body, FastClock, HastyScheduler, Recorder, turns, walk, walkToEnd } from './rehearsal.ts'
+import { Recorder } from './recorder.ts'
+import { type Body, FastClock, HastyScheduler, turns, walk, walkToEnd } from './rehearsal.ts'
 
 const effects: string[] = []
 let scheduler = new HastyScheduler()

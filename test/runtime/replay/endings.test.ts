@@ -1,13 +1,20 @@
 /** A pass that loses its claim, its store or its engine at any moment stops where it is, and leaves a sound history. */
 import { expect, it, onTestFinished } from 'vitest'
-import { workflowContext } from '../../../src/api/context.ts'
-import { realScheduler } from '../../../src/core/scheduler.ts'
-import { silent } from '../../../src/observe/log.ts'
-import { readHistory } from '../../../src/runtime/replay/history.ts'
-import { Pass, type PassEnd } from '../../../src/runtime/replay/pass.ts'
-import type { NewCheckpoint } from '../../../src/store/records.ts'
+import type { Pass, PassEnd } from '../../../src/runtime/replay/pass.ts'
+import type { Port } from '../../../src/runtime/replay/port.ts'
 import { Dice } from './dice.ts'
-import { anyDelay, type Body, codec, FastClock, Recorder, turns, walkToEnd } from './rehearsal.ts'
+import { Recorder } from './recorder.ts'
+import {
+  anyDelay,
+  type Body,
+  FastClock,
+  HastyScheduler,
+  newPass,
+  type Outside,
+  turns,
+  walkBody,
+  walkToEnd,
+} from './rehearsal.ts'
 
 interface Notes {
   begun: number
@@ -38,28 +45,54 @@ function busyBody(notes: Notes, isOver: () => boolean): Body {
       }
       return id
     }
+    const child = async (): Promise<unknown> => (await ctx.start('child')).result()
+    const asked = ctx.waitForSignal('asked', { timeout: '1h' })
     const first = await Promise.race([leg(1), leg(2), ctx.sleep('10s').then(() => 0)])
-    await Promise.all([leg(3), leg(4), ctx.sleep(20)])
-    return first
+    await Promise.all([leg(3), leg(4), child(), ctx.sleep(20), ctx.waitForSignal('unheard', { timeout: 15 })])
+    await ctx.sendSignal('asked', first)
+    return asked
   }
 }
 
-function newPass(recorder: Recorder, store: (entries: readonly NewCheckpoint[]) => Promise<boolean>): Pass {
-  return new Pass({
-    ...{ runId: 'run', clock: new FastClock(1), codec, scheduler: realScheduler, store },
-    history: readHistory(recorder.entries),
-    random: { next: () => 0.5, fill: (bytes) => bytes },
-    onEvent: () => {},
-  })
+/** The recorder, where children end soon; every command may be met by `trouble` instead. */
+function portOf(recorder: Recorder, trouble: () => Promise<boolean> = async () => false): Port {
+  const lost = { type: 'claimLost' } as const
+  return {
+    store: async (entries) => ((await trouble()) ? false : recorder.store(entries)),
+    perform: async (entry, action) => {
+      if (await trouble()) return lost
+      const outcome = await recorder.perform(entry, action)
+      if (action.type === 'start') void endSoon(recorder, action.run.id)
+      return outcome
+    },
+    wait: async (position, key, entries) => ((await trouble()) ? lost : recorder.wait(position, key, entries)),
+    expire: async (position) => ((await trouble()) ? lost : recorder.expire(position)),
+    ending: (runId) => recorder.ending(runId),
+    attempts: () => recorder.attempts(),
+    onEnded: (runId, listener) => recorder.onEnded(runId, listener),
+    onSignal: (position, listener) => recorder.onSignal(position, listener),
+  }
+}
+
+async function endSoon(recorder: Recorder, childId: string): Promise<void> {
+  await turns(3)
+  recorder.change((facts) => facts.endChild(childId, { status: 'SUCCESS', output: '1' }))
+}
+
+function passOf(recorder: Recorder, port = portOf(recorder)): Pass {
+  return newPass({ port, entries: recorder.entries, clock: new FastClock(1) })
 }
 
 function walkBusy(pass: Pass, notes: Notes): Promise<PassEnd> {
-  const ctx = workflowContext({ pass, state: undefined, logger: silent }, undefined)
-  return pass.walk(() => busyBody(notes, () => pass.over)(ctx))
+  return walkBody(
+    pass,
+    busyBody(notes, () => pass.over),
+  )
 }
 
 /** After its end a pass moves no more, and has told all that runs to stop. */
-async function expectStillness(notes: Notes): Promise<void> {
+async function expectStillness(recorder: Recorder, notes: Notes): Promise<void> {
+  expect(recorder.listeners).toBe(0)
   for (const signal of notes.running) expect(signal.aborted).toBe(true)
   expect(notes.late).toBe(0)
   const { begun, moves } = notes
@@ -70,11 +103,16 @@ async function expectStillness(notes: Notes): Promise<void> {
 async function expectSound(recorder: Recorder): Promise<void> {
   // What was under way when the pass ended is stored before another pass can begin.
   await recorder.store([])
-  const end = await walkToEnd(
-    recorder,
-    busyBody(newNotes(), () => false),
-  )
-  expect(end).toMatchObject({ type: 'returned' })
+  const body = busyBody(newNotes(), () => false)
+  const outside: Outside = {
+    act: async () => {
+      const going = [...recorder.facts.children].find(([, { ending }]) => ending === null)
+      if (going !== undefined) await endSoon(recorder, going[0])
+      return going !== undefined
+    },
+  }
+  const end = await walkToEnd(recorder, body, { outside, scheduler: new HastyScheduler() })
+  expect(end).toMatchObject({ type: 'returned', value: { ok: true } })
 }
 
 function watchRejections(): readonly unknown[] {
@@ -87,23 +125,24 @@ function watchRejections(): readonly unknown[] {
 
 const CALLS = 40
 
-it.each(['lost', 'refused'] as const)('a claim that is %s at any entry ends the pass there', async (how) => {
+it.each(['lost', 'refused'] as const)('a claim that is %s at any command ends the pass there', async (how) => {
   const rejections = watchRejections()
   for (let last = 0; last < CALLS; last += 1) {
     const recorder = new Recorder([], anyDelay(new Dice(last)))
     const notes = newNotes()
     let calls = 0
-    const pass = newPass(recorder, async (entries) => {
+    const trouble = async (): Promise<boolean> => {
       calls += 1
-      if (calls <= last) return recorder.store(entries)
+      if (calls <= last) return false
       await turns(calls % 3)
-      if (how === 'lost') return false
+      if (how === 'lost') return true
       throw new Error('refused')
-    })
+    }
+    const pass = passOf(recorder, portOf(recorder, trouble))
     const end = await walkBusy(pass, notes)
     if (calls <= last) break
     expect(end.type).toBe(how === 'lost' ? 'aborted' : 'failed')
-    await expectStillness(notes)
+    await expectStillness(recorder, notes)
     await expectSound(recorder)
   }
   expect(rejections).toEqual([])
@@ -116,7 +155,7 @@ it('an abort at any moment, also while a replay goes on, stops the body and ever
     const recorder = new Recorder([], anyDelay(dice))
     for (let passes = 0; passes < 3; passes += 1) {
       const notes = newNotes()
-      const pass = newPass(recorder, recorder.store)
+      const pass = passOf(recorder)
       const ending = walkBusy(pass, notes)
       await turns(dice.below(60))
       const patient = dice.chance(0.5)
@@ -128,7 +167,7 @@ it('an abort at any moment, also while a replay goes on, stops the body and ever
         expect(notes.moves).toBe(movesBefore)
         if (patient) expect(notes.running.size).toBe(0)
       }
-      await expectStillness(notes)
+      await expectStillness(recorder, notes)
       await recorder.store([])
     }
     await expectSound(recorder)

@@ -25,7 +25,6 @@ function until(commits: number, store: Store, died: () => void): Store {
     claim: (request) => act(() => store.claim(request)),
     renew: (claims, leaseMs) => act(() => store.renew(claims, leaseMs)),
     reclaim: (request) => act(() => store.reclaim(request)),
-    nextDue: (definitions) => act(() => store.nextDue(definitions)),
     endings: (ids) => act(() => store.endings(ids)),
     leaseThread: () => null,
   }
@@ -135,3 +134,70 @@ it('W4: 10 random workflows survive engines that die, on SQLite', { timeout: 60_
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   for (let seed = 101; seed <= 110; seed += 1) await survive(seed, () => sqlite(join(folder, `${seed}.db`)))
 })
+
+const child = workflow('child', async (ctx, n: number) => ctx.step('double', () => n * 2))
+const conversation = workflow('conversation', async (ctx) => {
+  const followUp = await ctx.step('stage', async ({ effects }) => {
+    effects.put('staged', new Date(0))
+    effects.sendSignal('first', 'from a step')
+    return effects.start(child, 1)
+  })
+  const first = await ctx.waitForSignal('first')
+  const started = await ctx.start(child, 2)
+  const output = await started.result()
+  const sent = await ctx.sendSignal('second', output)
+  const second = await ctx.waitForSignal('second', { timeout: '1h' })
+  return { followUp, first, child: started.id, output, sent, second }
+})
+const definitions = [child, conversation]
+
+/** True if the engine that began the run died; then another one has finished it. */
+async function diesAfter(commits: number, open: () => Store): Promise<boolean> {
+  const store = open()
+  const starter = new Engine({ store, definitions, logger: silent })
+  const run = await starter.start(conversation, undefined, { id: 'run' })
+  const died = await new Promise<boolean>((resolve) => {
+    const mortal = until(commits, open(), () => resolve(true))
+    const engine = new Engine({ store: mortal, definitions, logger: silent })
+    void engine.launch().then(() =>
+      engine
+        .handle('run')
+        .result()
+        .then(() => resolve(false)),
+    )
+  })
+  const owners = (await store.processes()).map(({ owner }) => owner)
+  await store.reclaim({ deadOwners: owners, limit: 10 })
+  const last = new Engine({ store, definitions, logger: silent })
+  await last.launch()
+  expect([commits, await run.result()]).toEqual([
+    commits,
+    {
+      ...{ followUp: 'run~0.0.0', first: { ok: true, payload: 'from a step' } },
+      ...{ child: 'run~2', output: 4, sent: 'buffered', second: { ok: true, payload: 4 } },
+    },
+  ])
+  expect(await last.handle('run~0.0.0').result()).toBe(2)
+  const { runs } = await last.runs.list({ definition: 'child' })
+  expect(new Set(runs.map(({ id }) => id))).toEqual(new Set(['run~2', 'run~0.0.0']))
+  expect(await last.kv.get('staged')).toEqual(new Date(0))
+  // Each signal was sent once, and taken.
+  expect([await last.sendSignal('first'), await last.sendSignal('second')]).toEqual(['buffered', 'buffered'])
+  await Promise.all([last.shutdown(), starter.shutdown()])
+  return died
+}
+
+it.each(['memory', 'sqlite'] as const)(
+  'W33, W34, Q38: signals, children and effects are each there once, whenever an engine dies, on %s',
+  { timeout: 60_000 },
+  async (kind) => {
+    const folder = mkdtempSync(join(tmpdir(), 'perdure-crashes-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    let commits = 0
+    for (let died = true; died; commits += 1) {
+      const store = memory()
+      died = await diesAfter(commits, () => (kind === 'memory' ? store : sqlite(join(folder, `${commits}.db`))))
+    }
+    expect(commits).toBeGreaterThan(8)
+  },
+)

@@ -5,7 +5,8 @@
 import { EventEmitter } from 'node:events'
 import { expect, it } from 'vitest'
 import type { WorkflowContext } from '../../../src/api/context.ts'
-import { Recorder, turns, walkToEnd } from './rehearsal.ts'
+import { Recorder } from './recorder.ts'
+import { turns, walkToEnd } from './rehearsal.ts'
 
 type Ctx = WorkflowContext<unknown>
 /** A step that gives its name, and is counted. */

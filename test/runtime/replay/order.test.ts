@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { Dice } from './dice.ts'
-import { anyDelay, type Body, FastClock, HastyScheduler, Recorder, turns, walk, walkToEnd } from './rehearsal.ts'
+import { Recorder } from './recorder.ts'
+import { anyDelay, type Body, FastClock, HastyScheduler, turns, walk, walkToEnd } from './rehearsal.ts'
 
 const atOnce = async (): Promise<void> => {}
 
@@ -236,7 +237,7 @@ it('sleeps whose ends both passed while nobody had the run end in the order of t
   const recorder = new Recorder([], atOnce)
   const clock = new FastClock()
   const { end } = await walk(recorder, clock, body)
-  if (end.type !== 'suspended') throw new Error(`the pass ended ${end.type}`)
+  if (end.type !== 'suspended' || end.wakeAt === null) throw new Error(`the pass ended ${end.type}`)
   await recorder.store(end.entries)
   clock.jumpTo(end.wakeAt + 60_000)
   expect(await walk(recorder, clock, body)).toMatchObject({ end: { type: 'returned', value: 'short' } })

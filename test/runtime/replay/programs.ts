@@ -7,10 +7,17 @@
  * without a name follow parallel chains: it could not be told from the second call of the last of them.
  */
 import type { WorkflowContext } from '../../../src/api/context.ts'
+import { type Conversation, converse, generateConversation, stagedIn, stageEffects } from './conversations.ts'
 import type { Dice } from './dice.ts'
 
 export type Operation =
-  | { readonly type: 'step'; readonly name: string; readonly fails: 'never' | 'always' | 'once'; readonly work: number }
+  | {
+      readonly type: 'step'
+      readonly name: string
+      readonly fails: 'never' | 'always' | 'once'
+      readonly work: number
+      readonly stages?: boolean
+    }
   | { readonly type: 'sleep'; readonly ms: number }
   | { readonly type: 'now' }
   | { readonly type: 'derived' }
@@ -24,37 +31,47 @@ export type Operation =
     }
   /** Takes the winners of a race one by one, with a step after each. */
   | { readonly type: 'raceLoop'; readonly name: string; readonly chains: readonly Program[] }
+  | Conversation
 
 export type Program = readonly Operation[]
 
 const LARGEST = 30
 
-export function generate(dice: Dice): Program {
-  const chain = generateChain(dice, 'm', 2, 2 + dice.below(3))
-  if (size(chain) > LARGEST) return generate(dice)
+/** `keys`: of signals, for programs that also deal with others; filled with those that they use. */
+export function generate(dice: Dice, keys?: Set<string>): Program {
+  keys?.clear()
+  const chain = generateChain({ dice, keys }, 'm', 2, 2 + dice.below(3))
+  if (size(chain) > LARGEST) return generate(dice, keys)
   return dice.chance(0.2) ? [{ type: 'detour' }, ...chain] : chain
+}
+
+interface Generator {
+  readonly dice: Dice
+  readonly keys: Set<string> | undefined
 }
 
 function size(program: Program): number {
   return program.reduce((sum, operation) => sum + 1 + ('chains' in operation ? size(operation.chains.flat()) : 0), 0)
 }
 
-function generateChain(dice: Dice, name: string, depth: number, length: number): Program {
+function generateChain(generator: Generator, name: string, depth: number, length: number): Program {
+  const { dice } = generator
   const chain: Operation[] = []
   for (let index = 0; index < length; index += 1) {
     const place = `${name}${index}`
     const afterChains = chain.slice(-2).some((operation) => 'chains' in operation)
-    chain.push(afterChains ? namedOperation(dice, place) : generateOperation(dice, place, depth))
+    chain.push(afterChains ? namedOperation(generator, place) : generateOperation(generator, place, depth))
     if (index < length - 1 && dice.chance(0.35)) chain.push({ type: 'detour' })
   }
   return chain
 }
 
-function generateOperation(dice: Dice, name: string, depth: number): Operation {
+function generateOperation(generator: Generator, name: string, depth: number): Operation {
+  const { dice } = generator
   if (depth > 0 && dice.chance(0.45)) {
     // The names of operations depend on their place in the chain alone: parallel chains have the same ones.
     const chains = Array.from({ length: 2 + dice.below(4) }, () =>
-      generateChain(dice, `${name}.`, depth - 1, 1 + dice.below(3)),
+      generateChain(generator, `${name}.`, depth - 1, 1 + dice.below(3)),
     )
     const kind = dice.below(6)
     if (kind === 5) return { type: 'raceLoop', name: `${name}-after`, chains }
@@ -65,10 +82,11 @@ function generateOperation(dice: Dice, name: string, depth: number): Operation {
   if (kind === 0) return { type: 'sleep', ms: dice.pick(0, 20, 300, 900, 5_000, 3_600_000) }
   if (kind === 1) return { type: 'now' }
   if (kind === 2) return { type: 'derived' }
-  return namedOperation(dice, name)
+  return namedOperation(generator, name)
 }
 
-function namedOperation(dice: Dice, name: string): Operation {
+function namedOperation({ dice, keys }: Generator, name: string): Operation {
+  if (keys !== undefined && dice.chance(0.55)) return generateConversation(dice, name, keys)
   const kind = dice.below(8)
   if (kind === 0) return { type: 'dropped', name }
   if (kind === 1) return { type: 'caught', chain: [{ type: 'step', name, fails: 'always', work: dice.below(4) }] }
@@ -77,6 +95,7 @@ function namedOperation(dice: Dice, name: string): Operation {
     name,
     fails: dice.pick('never', 'never', 'never', 'never', 'once', 'always'),
     work: dice.below(5),
+    ...(keys === undefined ? {} : { stages: dice.chance(0.5) }),
   }
 }
 
@@ -129,17 +148,20 @@ async function actOne(operation: Operation, actor: Actor, place: string): Promis
       return actParallel(operation, actor, place)
     case 'raceLoop':
       return actRaceLoop(operation, actor, place)
+    default:
+      return attempt(() => converse(operation, ctx, place))
   }
 }
 
 function runStep(operation: Operation & { type: 'step' }, { ctx, stage }: Actor, place: string): Promise<unknown> {
-  const { name, fails, work } = operation
+  const { name, fails, work, stages = false } = operation
   const options = { maxAttempts: fails === 'once' ? 2 : 1, backoff: { base: 10 } }
-  return ctx.step(name, options, async ({ idempotencyKey, attempt }) => {
+  return ctx.step(name, options, async ({ idempotencyKey, attempt, effects }) => {
     stage.ran(place, idempotencyKey)
+    if (stages) await stageEffects(effects, place, attempt)
     await stage.work(work)
     if (fails === 'always' || (fails === 'once' && attempt === 1)) throw new Error(`${place} failed`)
-    return `value of ${place}`
+    return stages ? stagedIn(place, attempt) : `value of ${place}`
   })
 }
 

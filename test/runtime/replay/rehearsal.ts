@@ -5,19 +5,21 @@
  */
 
 import { type WorkflowContext, workflowContext } from '../../../src/api/context.ts'
+import type { RequestedStart, Starter } from '../../../src/api/definition.ts'
 import type { Clock, Timer } from '../../../src/core/clock.ts'
-import { type Codec, createCodec } from '../../../src/core/codec.ts'
 import type { EngineEvent } from '../../../src/core/engine-events.ts'
+import { sha256Hex } from '../../../src/core/ids.ts'
 import { realScheduler, type Scheduler } from '../../../src/core/scheduler.ts'
 import { silent } from '../../../src/observe/log.ts'
 import { readHistory } from '../../../src/runtime/replay/history.ts'
 import { Pass, type PassEnd } from '../../../src/runtime/replay/pass.ts'
-import type { CheckpointRecord, NewCheckpoint } from '../../../src/store/records.ts'
+import type { Port } from '../../../src/runtime/replay/port.ts'
+import type { NewRun } from '../../../src/store/commands.ts'
 import type { Dice } from './dice.ts'
+import type { Recorder } from './recorder.ts'
+import { codec } from './values.ts'
 
 export type Body = (ctx: WorkflowContext<unknown>) => Promise<unknown>
-
-export const codec: Codec = createCodec()
 
 /** `speed` milliseconds pass in one of the host's. */
 export class FastClock implements Clock {
@@ -48,32 +50,43 @@ export class FastClock implements Clock {
   }
 }
 
-/** A store's view of one run: entries are stored in order, each after a wait of its own. */
-export class Recorder {
-  readonly entries: CheckpointRecord[]
-  readonly #delay: () => Promise<unknown>
-  #last: Promise<unknown> = Promise.resolve()
-
-  constructor(prefix: readonly CheckpointRecord[], delay: () => Promise<unknown>) {
-    this.entries = [...prefix]
-    this.#delay = delay
-  }
-
-  readonly store = (entries: readonly NewCheckpoint[]): Promise<boolean> => {
-    const stored = this.#last.then(this.#delay).then(() => {
-      this.#take(entries)
-      return true
-    })
-    this.#last = stored
-    return stored
-  }
-
-  #take(entries: readonly NewCheckpoint[]): void {
-    for (const entry of entries) {
-      if (entry.seq !== this.entries.length) throw new Error(`entry ${entry.seq} after ${this.entries.length} entries`)
-      this.entries.push({ ...entry, recordedAt: 0 })
+/** Any name is a definition, and those that begin with 'refused' are some whose starts are refused before they come to the store. */
+export const starter: Starter = {
+  prepare: async ({ target, input, options }: RequestedStart, { id, parentId }): Promise<NewRun> => {
+    const definition = typeof target === 'string' ? target : target.name
+    // As a schema would take its time: as much for a run as the last time.
+    await turns(sha256Hex(id).charCodeAt(0) % 7)
+    if (definition.startsWith('refused')) throw new Error('this start is refused')
+    return {
+      ...{ id: options?.id ?? id, definition, kind: 'workflow', queue: options?.queue ?? null, priority: 0 },
+      ...{ partitionKey: null, due: null, input: codec.encode(input), inputHash: codec.encode(input) },
+      ...{ maxRecoveries: 0, timeoutMs: null, parentId, kv: [], claim: null },
+      dedup: options?.dedupId === undefined ? null : { id: options.dedupId, policy: 'reject' },
     }
-  }
+  },
+}
+
+interface Surroundings {
+  readonly runId?: string
+  readonly port: Port
+  readonly entries: Recorder['entries']
+  readonly clock: Clock
+  readonly scheduler?: Scheduler
+  readonly epoch?: number
+  readonly onEvent?: (event: EngineEvent) => void
+}
+
+export function newPass({ runId, port, entries, clock, scheduler, epoch, onEvent }: Surroundings): Pass {
+  return new Pass({
+    ...{ runId: runId ?? 'run', epoch: epoch ?? 0, clock, codec, scheduler: scheduler ?? realScheduler, port },
+    history: readHistory(entries),
+    random: { next: () => 0.5, fill: (bytes) => bytes },
+    onEvent: onEvent ?? (() => {}),
+  })
+}
+
+export function walkBody(pass: Pass, body: Body): Promise<PassEnd> {
+  return pass.walk(() => body(workflowContext({ pass, state: undefined, logger: silent, starter }, undefined)))
 }
 
 export interface Walk {
@@ -84,31 +97,57 @@ export interface Walk {
 /** One pass over what the recorder holds. */
 export async function walk(
   recorder: Recorder,
-  clock: FastClock,
+  clock: Clock,
   body: Body,
   scheduler: Scheduler = realScheduler,
 ): Promise<Walk> {
   const events: EngineEvent[] = []
-  const pass = new Pass({
-    ...{ runId: 'run', clock, codec, scheduler },
-    history: readHistory(recorder.entries),
-    random: { next: () => 0.5, fill: (bytes) => bytes },
-    store: recorder.store,
-    onEvent: (event) => events.push(event),
-  })
-  const end = await pass.walk(() => body(workflowContext({ pass, state: undefined, logger: silent }, undefined)))
-  return { end, events }
+  const onEvent = (event: EngineEvent): void => void events.push(event)
+  const pass = newPass({ port: recorder, entries: recorder.entries, clock, scheduler, onEvent })
+  return { end: await walkBody(pass, body), events }
 }
 
+/** What a suspended run is woken by besides time. */
+export interface Outside {
+  /**
+   * Brings about, if it wants to, something that the run waits for. `must`: nothing else will ever wake the run. False if
+   * it has done nothing.
+   */
+  act(must: boolean): Promise<boolean>
+}
+
+const NOBODY: Outside = { act: async () => false }
+
 /** Passes, from suspension to suspension, to the end of the run. */
-export async function walkToEnd(recorder: Recorder, body: Body): Promise<PassEnd> {
+export async function walkToEnd(
+  recorder: Recorder,
+  body: Body,
+  { outside = NOBODY, scheduler = realScheduler }: { outside?: Outside; scheduler?: Scheduler } = {},
+): Promise<PassEnd> {
   const clock = new FastClock()
   for (;;) {
-    const { end } = await walk(recorder, clock, body)
+    const { end } = await walk(recorder, clock, body, scheduler)
     // A settlement is stored after all that its pass has recorded.
     await recorder.store(end.type === 'suspended' ? end.entries : [])
     if (end.type !== 'suspended') return end
-    clock.jumpTo(end.wakeAt)
+    await awaited(recorder, end, { outside, clock })
+  }
+}
+
+/** Resolves when the store would have the run claimed again. */
+async function awaited(
+  { facts }: Recorder,
+  { wakeAt, children }: PassEnd & { readonly type: 'suspended' },
+  { outside, clock }: { readonly outside: Outside; readonly clock: FastClock },
+): Promise<void> {
+  const isThere = (): boolean =>
+    [...facts.waits.values()].some(({ state }) => state === 'signalled') ||
+    children.some(({ runId }) => facts.ending(runId) !== undefined)
+  while (!isThere()) {
+    if (await outside.act(wakeAt === null)) continue
+    if (wakeAt === null) throw new Error('the run waits for ever')
+    clock.jumpTo(wakeAt)
+    return
   }
 }
 
@@ -135,6 +174,13 @@ export class HastyScheduler implements Scheduler {
 
   monotonic(): number {
     return realScheduler.monotonic()
+  }
+}
+
+/** Short waits take no time, so that suspensions come soon, and longer ones enough for awaits that are not durable. */
+export class BriskScheduler extends HastyScheduler {
+  override after(delayMs: number, callback: () => void): Timer {
+    return realScheduler.after(delayMs <= 100 ? 0 : delayMs / 4, callback)
   }
 }
 

@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { Clock } from '../../../src/core/clock.ts'
-import type { NewRun, Store } from '../../../src/store/contract.ts'
+import type { Store } from '../../../src/store/contract.ts'
+import type { Connection } from '../../../src/store/sqlite/driver.ts'
+import { loadDriver } from '../../../src/store/sqlite/drivers/load.ts'
 import { sqlite } from '../../../src/store/sqlite/index.ts'
 
 export function emptyDirectory(): string {
@@ -18,28 +20,15 @@ export function freshPath(): string {
   return join(directory, 'store.db')
 }
 
+/** A connection beside those of the store, by the same driver. */
+export async function connect(path: string): Promise<Connection> {
+  const driver = await loadDriver('a test')
+  return driver.connect(path, { readOnly: false })
+}
+
 export async function openStore(path: string, clock?: Clock): Promise<Store> {
   const store = sqlite(path, clock === undefined ? {} : { clock })
   await store.open()
   onTestFinished(() => store.close())
   return store
-}
-
-export function newRun(id: string, run: Partial<NewRun> = {}): NewRun {
-  return {
-    id,
-    definition: 'convert',
-    kind: 'workflow',
-    queue: null,
-    input: '"intro"',
-    inputHash: 'hash',
-    maxRecoveries: 50,
-    timeoutMs: null,
-    claim: null,
-    ...run,
-  }
-}
-
-export async function enqueue(store: Store, ...runs: readonly NewRun[]): Promise<void> {
-  await store.commit([{ type: 'enqueue', commandId: `command of ${runs[0]?.id}`, runs }])
 }

@@ -4,7 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { realScheduler } from '../../../src/core/scheduler.ts'
 import type { RenewOutcome, Store } from '../../../src/store/contract.ts'
 import { exitOf, says, startChild } from './children.ts'
-import { enqueue, freshPath, newRun, openStore } from './files.ts'
+import { freshPath, openStore } from './files.ts'
+import { enqueue, newRun } from './requests.ts'
 
 const LEASE_MS = 900
 
@@ -23,7 +24,7 @@ describe('a process that blocks its event loop', () => {
     })
     const reclaimed: string[] = []
     while (verdict === undefined) {
-      for (const { id } of await store.reclaim({ deadOwners: [], limit: 10 })) reclaimed.push(id)
+      for (const { id } of (await store.reclaim({ deadOwners: [], limit: 10 })).runs) reclaimed.push(id)
       await realScheduler.turn()
     }
     await said
@@ -51,7 +52,9 @@ function startThread(store: Store): {
 }
 
 async function startClaimed(store: Store, ...ids: readonly string[]): Promise<void> {
-  const runs = ids.map((id) => newRun(id, { claim: { token: `token of ${id}`, owner: 'o', leaseMs: LEASE_MS } }))
+  const runs = ids.map((id) =>
+    newRun(id, { claim: { token: `token of ${id}`, owner: 'o', leaseMs: LEASE_MS, version: null } }),
+  )
   await enqueue(store, ...runs)
 }
 

@@ -1,17 +1,17 @@
 /** Other connections: their locks are waited for without blocking the event loop, their changes are noticed. */
-import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { StoreCorruptError, StoreUnavailableError } from '../../../src/core/errors.ts'
 import { realScheduler } from '../../../src/core/scheduler.ts'
 import type { Driver } from '../../../src/store/sqlite/driver.ts'
 import { explained } from '../../../src/store/sqlite/trouble.ts'
-import { enqueue, freshPath, newRun, openStore } from './files.ts'
+import { connect, freshPath, openStore } from './files.ts'
+import { enqueue, newClaim, newRun } from './requests.ts'
 
 describe('the write lock', () => {
   it('is waited for while the event loop turns', async () => {
     const path = freshPath()
     const store = await openStore(path)
-    const other = new Database(path)
+    const other = await connect(path)
     other.exec('begin immediate')
     let settled = false
     const enqueued = enqueue(store, newRun('a')).then(() => {
@@ -29,7 +29,7 @@ describe('the write lock', () => {
   it('that is not given back makes the store unavailable, and nothing is stored', async () => {
     const path = freshPath()
     const store = await openStore(path)
-    const other = new Database(path)
+    const other = await connect(path)
     other.exec('begin immediate')
     await expect(enqueue(store, newRun('a'))).rejects.toBeInstanceOf(StoreUnavailableError)
     other.exec('rollback')
@@ -41,11 +41,10 @@ describe('the write lock', () => {
     const path = freshPath()
     const store = await openStore(path)
     await enqueue(store, newRun('a', { definition: 'other' }))
-    const other = new Database(path)
+    const other = await connect(path)
     other.exec('begin immediate')
-    const request = { owner: 'o', tokens: ['t1', 't2'], leaseMs: 1_000, definitions: ['convert'] }
-    expect(await store.claim(request)).toEqual([])
-    expect(await store.reclaim({ deadOwners: ['dead'], limit: 10 })).toEqual([])
+    expect(await store.claim(newClaim(['t1', 't2']))).toEqual({ runs: [], nextAt: null })
+    expect(await store.reclaim({ deadOwners: ['dead'], limit: 10 })).toEqual({ runs: [], rippled: false })
     other.close()
   })
 })
@@ -91,7 +90,7 @@ describe('errors of SQLite', () => {
   it('that the database itself raises take the whole batch back, and the next one works', async () => {
     const path = freshPath()
     const store = await openStore(path)
-    const other = new Database(path)
+    const other = await connect(path)
     other.exec(`create trigger refuse before insert on perdure_inputs when new.input = '"bad"'
       begin select raise(abort, 'refused'); end`)
     const bad = newRun('bad', { input: '"bad"' })

@@ -3,7 +3,8 @@ import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs
 import { dirname } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { StoreUnavailableError } from '../../../src/core/errors.ts'
-import { enqueue, freshPath, newRun, openStore } from './files.ts'
+import { freshPath, openStore } from './files.ts'
+import { enqueue, newRun } from './requests.ts'
 
 describe('an open file that is', () => {
   it('moved takes nothing until it is back, and has lost nothing then', async () => {

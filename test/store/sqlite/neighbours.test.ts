@@ -2,7 +2,8 @@
 import { readFileSync, statSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { sqlite } from '../../../src/store/sqlite/index.ts'
-import { enqueue, freshPath, newRun, openStore } from './files.ts'
+import { freshPath, openStore } from './files.ts'
+import { enqueue, newRun } from './requests.ts'
 
 /** Locks that this process has on the file, as the kernel tells. */
 function locksOn(path: string): number {

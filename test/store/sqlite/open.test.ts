@@ -1,7 +1,6 @@
 /** Which files the store opens, which it refuses, and that it leaves those alone. */
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import Database from 'better-sqlite3'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Clock } from '../../../src/core/clock.ts'
 import { realClock } from '../../../src/core/clock.ts'
@@ -16,7 +15,8 @@ import {
 import { Database as StoreDatabase } from '../../../src/store/sqlite/database.ts'
 import { sqlite } from '../../../src/store/sqlite/index.ts'
 import { exitOf, says, startChild } from './children.ts'
-import { enqueue, freshPath, newRun, openStore } from './files.ts'
+import { connect, freshPath, openStore } from './files.ts'
+import { enqueue, newRun } from './requests.ts'
 
 async function expectRefused(path: string, error: typeof StoreCorruptError | typeof StoreVersionError): Promise<void> {
   const before = readFileSync(path)
@@ -110,20 +110,22 @@ describe('files that are not ours', () => {
 
   it('refuses a newer schema', async () => {
     const path = await madeStore()
-    new Database(path).prepare(`update perdure_meta set value = '999' where name = 'schema_version'`).run()
+    const newer = await connect(path)
+    newer.exec(`update perdure_meta set value = '999' where name = 'schema_version'`)
+    newer.close()
     await expectRefused(path, StoreVersionError)
   })
 
   it('lives beside the tables of an application', async () => {
     const path = freshPath()
-    const own = new Database(path)
+    const own = await connect(path)
     own.exec(`create table orders (id text); insert into orders values ('o1'); pragma application_id = 77`)
     own.close()
     const store = await openStore(path)
     await enqueue(store, newRun('a'))
-    const again = new Database(path)
-    expect(again.prepare('select id from orders').pluck().all()).toEqual(['o1'])
-    expect(again.pragma('application_id', { simple: true })).toBe(77)
+    const again = await connect(path)
+    expect(again.prepare('select id from orders').all()).toEqual([['o1']])
+    expect(again.prepare('pragma application_id').get()).toEqual([77])
     again.close()
   })
 })

@@ -18,9 +18,8 @@ const work = workflow('work', async (ctx) => {
 const store = new TroubleStore(data)
 const engine = new Engine({ store, definitions: [work], logger: silent })
 await engine.launch()
-let calls = 0
-store.fate = () => {
-  calls += 1
+store.fate = (method) => {
+  const calls = store.calls(method)
   return calls % 4 === 0 ? 'lost' : calls % 2 === 0 ? 'answered' : 'unavailable'
 }
 const runs = await Promise.all(Array.from({ length: 40 }, () => engine.start(work)))

@@ -1,13 +1,12 @@
 /** Holds a claim by a lease thread, blocks its event loop for a while, then says whether it still has it. */
 import { sqlite } from '../../../../src/store/sqlite/index.ts'
+import { newRun } from '../requests.ts'
 
 const [path = '', leaseMs = '', maxBlockedMs = '', blockMs = ''] = process.argv.slice(2)
 const store = sqlite(path)
 await store.open()
-const claim = { token: 't', owner: 'child', leaseMs: Number(leaseMs) }
-const run = { id: 'a', definition: 'convert', kind: 'workflow', queue: null, input: '1', inputHash: 'h' } as const
-const runs = [{ ...run, maxRecoveries: 50, timeoutMs: null, claim }]
-await store.commit([{ type: 'enqueue', commandId: 'c', runs }])
+const claim = { token: 't', owner: 'child', leaseMs: Number(leaseMs), version: null }
+await store.commit([{ type: 'enqueue', commandId: 'c', runs: [newRun('a', { claim })] }])
 const thread = store.leaseThread({
   leaseMs: Number(leaseMs),
   maxBlockedMs: Number(maxBlockedMs),

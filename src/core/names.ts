@@ -1,12 +1,26 @@
 /** Names and ids as users give them: what is refused is refused at the call, before anything is stored. */
-import { InvalidIdError } from '../core/errors.ts'
+import { InvalidIdError } from './errors.ts'
 
 const LONGEST_RUN_ID_BYTES = 128
 const LONGEST_NAME_BYTES = 255
+/** What begins with it is the library's own. */
+const RESERVED_PREFIX = 'perdure:'
 
-/** Definition, step and other names: 1 to 255 bytes of UTF-8 without control characters. */
+/** Names of steps and signals, keys and ids of queues: 1 to 255 bytes of UTF-8 without control characters. */
 export function checkName(what: string, name: unknown): asserts name is string {
   checkText(what, name, LONGEST_NAME_BYTES)
+}
+
+/** Names of definitions, queues and values of the KV space: those, and without the prefix `perdure:`. */
+export function checkOwnName(what: string, name: unknown): asserts name is string {
+  checkName(what, name)
+  if (name.startsWith(RESERVED_PREFIX))
+    throw new InvalidIdError({ what, id: name, problem: `'${RESERVED_PREFIX}' is reserved for the library itself` })
+}
+
+/** What the names looked for begin with: a name, or the beginning of one, or nothing. */
+export function checkPrefix(what: string, prefix: unknown): asserts prefix is string {
+  if (prefix !== '') checkOwnName(what, prefix)
 }
 
 /** Ids of runs that may exist: 1 to 128 bytes of UTF-8 without control characters. */

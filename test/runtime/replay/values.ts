@@ -1,0 +1,3 @@
+import { type Codec, createCodec } from '../../../src/core/codec.ts'
+
+export const codec: Codec = createCodec()
