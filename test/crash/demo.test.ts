@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { expectClean, ROOT, run } from '../repository/tool.ts'
 
-it('the demo loses nothing, doubles nothing, and shows what was replayed and what ran again', async () => {
+it('the demo loses nothing, doubles nothing, keeps its limits, and shows what was replayed and what ran again', async () => {
   const ended = await run(join(ROOT, 'node_modules/.bin/tsx'), ['examples/demo/run.ts'], { timeoutMs: 100_000 })
   expectClean(ended)
   const { output } = ended
@@ -14,6 +14,10 @@ it('the demo loses nothing, doubles nothing, and shows what was replayed and wha
   expect(output).toMatch(/worker-2 {2}attempt 2 {2}ship +ran /)
   expect(output.match(/ {2}charge card +ran/g)).toHaveLength(1)
   expect(output.match(/kill -9 \d+/g)).toHaveLength(4)
-  expect(output.match(/✔/g)).toHaveLength(9)
+  expect(output).toMatch(/24 runs handed in; no process is there yet that could run one/)
+  expect(output).toMatch(/12 of 12 files were converted, 12 published/)
+  expect(output).toMatch(/the converter counted 2 files at a time at most/)
+  expect(output, 'the first window is full').toMatch(/ {2}0 to 500 ms {2}[12]{5} {2}5 published/)
+  expect(output.match(/✔/g)).toHaveLength(12)
   expect(output, 'no colours where there is no terminal').not.toContain('\x1b')
 })

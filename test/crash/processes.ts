@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { isAbsolute } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
@@ -22,7 +23,8 @@ export class Child {
 
   constructor(script: string, args: readonly string[]) {
     const path = fileURLToPath(new URL(`./children/${script}`, import.meta.url))
-    this.#process = spawn(process.execPath, ['--import', 'tsx', path, ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
+    const program = isAbsolute(script) ? [script] : ['--import', 'tsx', path]
+    this.#process = spawn(process.execPath, [...program, ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
     const { stdin, stdout } = this.#process
     // Writing to a child that has been killed is no error of the test.
     stdin?.on('error', () => {})
@@ -96,7 +98,7 @@ export class Child {
   }
 }
 
-/** Runs a TypeScript file of the folder `children`. */
+/** Runs a TypeScript file of the folder `children`, or a JavaScript file that is given by its whole path. */
 export function start(script: string, ...args: readonly string[]): Child {
   const child = new Child(script, args)
   onTestFinished(async () => {
