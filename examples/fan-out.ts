@@ -1,40 +1,42 @@
 /**
- * Many steps side by side in one workflow, a few at a time. Each has a record of its own: killed in the middle, only
- * those that were under way run again.
+ * A report of many parts, each a run of its own on a queue with a limit: any process may do some of them. The parent
+ * holds nothing while it waits. A part that fails fails alone, and the parent decides what that means.
  */
-import { Engine, workflow } from 'perdure'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Engine, queue, workflow } from 'perdure'
 import { sqlite } from 'perdure/sqlite'
-
-const LANES = 4
 
 let running = 0
 let most = 0
 
-async function resize(photo: string): Promise<number> {
-  running += 1
-  most = Math.max(most, running)
-  await new Promise((resolve) => setTimeout(resolve, 5 + Math.random() * 10))
-  running -= 1
-  return photo.length
-}
+const region = workflow('region', { queue: 'regions' }, async (ctx, name: string) =>
+  ctx.step('count', async () => {
+    running += 1
+    most = Math.max(most, running)
+    await pause(15)
+    running -= 1
+    if (name === 'atlantis') throw new Error('not found on any map')
+    return name.length * 100
+  }),
+)
 
-const album = workflow('album', async (ctx, photos: readonly string[]) => {
-  const waiting = [...photos]
-  const sizes = new Map<string, number>()
-  async function lane(): Promise<void> {
-    for (let photo = waiting.shift(); photo !== undefined; photo = waiting.shift()) {
-      const next = photo
-      sizes.set(next, await ctx.step('resize', { maxAttempts: 3 }, () => resize(next)))
-    }
-  }
-  await Promise.all(Array.from({ length: LANES }, lane))
-  return sizes
+const report = workflow('report', async (ctx, names: readonly string[]) => {
+  const parts = await Promise.all(names.map((name) => ctx.start(region, name)))
+  const results = await Promise.allSettled(parts.map((part) => part.result()))
+  const sums = results.map((result) => (result.status === 'fulfilled' ? result.value : 0))
+  const missing = names.filter((_, index) => results[index]?.status === 'rejected')
+  return { total: sums.reduce((sum, part) => sum + part, 0), missing }
 })
 
-const engine = new Engine({ store: sqlite('albums.db'), definitions: [album] })
+const engine = new Engine({
+  store: sqlite('reports.db'),
+  queues: [queue('regions', { globalConcurrency: 3 })],
+  definitions: [report, region],
+})
 await engine.launch()
-const photos = Array.from({ length: 24 }, (_, index) => `photo-${index + 1}.jpg`)
-const run = await engine.start(album, photos)
-const sizes = await run.result()
-console.log(`${sizes.size} photos resized, at most ${most} at a time`)
+
+const names = ['north', 'south', 'east', 'west', 'atlantis', 'centre', 'coast', 'islands']
+const run = await engine.start(report, names, { id: 'report-2026' })
+const { total, missing } = await run.result()
+console.log(`${names.length} regions, at most ${most} at a time: ${total} in all, without ${missing.join(', ')}`)
 await engine.shutdown()

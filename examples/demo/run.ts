@@ -1,13 +1,15 @@
 /**
- * `npm run demo`: durable work that survives `kill -9`, in two parts. Needs no service; works in a temporary folder,
- * which it removes. Exits with 1 if anything was lost or doubled.
+ * `npm run demo`: durable work that survives `kill -9`, and queues that keep their limits, in three parts. Needs no
+ * service; works in a temporary folder, which it removes. Exits with 1 if anything was lost or doubled, or a limit
+ * exceeded.
  *
- * Read order.ts first (the workflow), then worker.ts (the process that is killed).
+ * Read order.ts first (the workflow), then worker.ts (the process that is killed), then media.ts (the queues).
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { partOne } from './part-one.ts'
+import { partThree } from './part-three.ts'
 import { partTwo } from './part-two.ts'
 import { failed, line, paint } from './screen.ts'
 
@@ -29,12 +31,13 @@ if (process.platform !== 'linux') {
 }
 await partOne(folder)
 await partTwo(folder)
+await partThree(folder)
 
 const seconds = ((performance.now() - began) / 1_000).toFixed(1)
 line()
 line(
   failed()
-    ? paint('red', 'Something was lost or doubled.')
-    : paint('green', `Nothing lost, nothing doubled, in ${seconds} s.`),
+    ? paint('red', 'Something was lost or doubled, or a limit exceeded.')
+    : paint('green', `Nothing lost, nothing doubled, no limit exceeded, in ${seconds} s.`),
 )
 process.exitCode = failed() ? 1 : 0

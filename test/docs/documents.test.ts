@@ -33,7 +33,12 @@ for (const snippet of snippets.filter(({ runs }) => runs)) {
   })
 }
 
-for (const example of filesOf('examples', '.ts', false)) {
+/** A folder's program is its run.ts. The demo has a test of its own, alone on the machine. */
+const programs = [
+  ...filesOf('examples', '.ts', false),
+  ...filesOf('examples', '/run.ts', true).filter((path) => path !== 'examples/demo/run.ts'),
+]
+for (const example of programs) {
   it(`${example} runs`, async () => {
     expectClean(await runProgram(join(ROOT, example)))
   })
