@@ -4,7 +4,10 @@ import { realScheduler } from '../src/core/scheduler.ts'
 import { Committer } from '../src/runtime/committer/committer.ts'
 import type { Command, Outcome } from '../src/store/contract.ts'
 
-const APPLIED: Outcome = { type: 'applied', status: 'PENDING', ending: null, cancelRequested: false }
+const APPLIED: Outcome = {
+  ...{ type: 'applied', status: 'PENDING', ending: null, cancelRequested: false },
+  ...{ dueAt: null, rippled: false, refusals: [] },
+}
 let batches = 0
 
 const committer = new Committer({
@@ -14,9 +17,12 @@ const committer = new Committer({
       batches += 1
       return commands.map(() => APPLIED)
     },
-    claim: async () => [],
+    claim: async () => ({ runs: [], nextAt: null }),
     renew: async () => ({ lost: [], cancelRequested: [] }),
-    reclaim: async () => [],
+    reclaim: async () => ({ runs: [], rippled: false }),
+    sweep: async () => ({ removed: 0, nextAt: null }),
+    registerQueues: async () => [],
+    changeQueue: async () => undefined,
     registerProcess: async () => {},
     removeProcesses: async () => {},
   },

@@ -1,10 +1,14 @@
-/** `npm run bench -- sqlite`: prints the figures and appends them, with commit and machine, to bench/RESULTS.md. */
+/** `npm run bench -- sqlite` or `-- queues`: prints the figures and appends them, with commit and machine, to bench/RESULTS.md. */
 import { execFileSync } from 'node:child_process'
 import { appendFileSync } from 'node:fs'
 import { cpus } from 'node:os'
-import { benchSqlite, type Figure } from './sqlite.ts'
+import type { Figure } from './figure.ts'
 
-const SUITES: Readonly<Record<string, () => Promise<readonly Figure[]>>> = { sqlite: benchSqlite }
+/** Loaded when chosen: the counting of statements in one would slow the others down. */
+const SUITES: Readonly<Record<string, () => Promise<readonly Figure[]>>> = {
+  sqlite: async () => (await import('./sqlite.ts')).benchSqlite(),
+  queues: async () => (await import('./queues.ts')).benchQueues(),
+}
 
 const [name = ''] = process.argv.slice(2)
 const suite = SUITES[name]

@@ -8,16 +8,9 @@ import { join } from 'node:path'
 import type { Engine as EngineOf } from '../src/index.ts'
 import type { Store } from '../src/store/contract.ts'
 import { built } from './built.ts'
+import { type Figure, figure, perSecond, plain } from './figure.ts'
 import { closedLoop, latencies, median, percentile } from './measure.ts'
 import { type RawSqlite, rawSqlite } from './raw-sqlite.ts'
-
-export interface Figure {
-  readonly name: string
-  readonly value: string
-  readonly baseline: string
-  readonly ratio: string
-  readonly floor: string
-}
 
 const { Engine, workflow, sqlite } = await built()
 
@@ -151,16 +144,6 @@ function countingCommits(store: Store): Counting {
   return { store, count: () => commits }
 }
 
-function figure(name: string, value: string, baseline: string, ratios: readonly number[], floor: string): Figure {
-  const ascending = [...ratios].sort((a, b) => a - b)
-  const all = ascending.map((ratio) => ratio.toFixed(2)).join(' / ')
-  return { name, value, baseline, ratio: `${percentile(ascending, 0.5).toFixed(2)} (${all})`, floor }
-}
-
 function delay(name: string, ms: number): Figure {
-  return { name, value: `${ms.toFixed(1)} ms`, baseline: '', ratio: '', floor: 'below 25 ms' }
-}
-
-function perSecond(count: number, what: string): string {
-  return `${Math.round(count).toLocaleString('en')} ${what}/s`
+  return plain(name, `${ms.toFixed(1)} ms`, 'below 25 ms')
 }

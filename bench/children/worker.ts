@@ -1,0 +1,13 @@
+import { built } from '../built.ts'
+
+const { Engine, workflow, queue, sqlite } = await built()
+
+const stamp = workflow('stamp', async (_ctx, _n: number) => performance.timeOrigin + performance.now())
+const engine = new Engine({
+  store: sqlite(process.argv[2] ?? ''),
+  definitions: [stamp],
+  queues: [queue('bench')],
+})
+await engine.launch()
+process.once('message', () => void engine.shutdown().then(() => process.disconnect()))
+process.send?.('launched')
