@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import { Engine, queue, workflow } from '../../src/index.ts'
 import { sqlite } from '../../src/store/sqlite/index.ts'
 import type { Journal } from './journal.ts'
-import { type Passing, passingPoints } from './queue-halting.ts'
+import { type Passing, type Point, passingPoints } from './queue-halting.ts'
 import { quiet } from './quiet.ts'
 
 export const RUN_ID = 'run-1'
@@ -32,7 +32,7 @@ export function suspensions(journal: Journal) {
   )
 
   const parent = workflow('parent', async (ctx) => {
-    const options = { queue: 'family' }
+    const options = { queue: 'children' }
     const started = await Promise.all(Array.from({ length: CHILDREN }, (_, n) => ctx.start(child, n, options)))
     const results = await Promise.all(started.map((each) => each.result()))
     await ctx.step('after', ({ idempotencyKey }) => journal.note('effect', idempotencyKey))
@@ -42,13 +42,30 @@ export function suspensions(journal: Journal) {
   return { waiter, timed, child, parent }
 }
 
-/** `passing` is told of what is written for the run itself, not for its children. */
-export function engineOn(path: string, journal: Journal, passing?: Passing): Engine {
+export type QueueName = 'family' | 'children'
+
+export interface EngineSettings {
+  /** Told of what is written for the run itself, not for its children. */
+  readonly passing?: Passing
+  /** Which queues it serves; both if unset. */
+  readonly serves?: readonly QueueName[]
+}
+
+/** What a process is told of one of the files that it works on. */
+export interface SuspensionScene {
+  readonly store: string
+  readonly log: string
+  readonly haltAt: Point
+  readonly serves?: readonly QueueName[]
+}
+
+export function engineOn(path: string, journal: Journal, { passing, serves }: EngineSettings = {}): Engine {
   const store = sqlite(path)
   return new Engine({
     store: passing === undefined ? store : passingPoints(store, passing, RUN_ID),
     definitions: Object.values(suspensions(journal)),
-    queues: [queue('family')],
+    queues: [queue('family'), queue('children')],
+    ...(serves === undefined ? {} : { listenQueues: serves }),
     logger: quiet,
   })
 }

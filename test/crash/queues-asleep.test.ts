@@ -5,10 +5,14 @@ import { startProgram } from './queue-children.ts'
 import type { Slept } from './queue-sleepers.ts'
 
 const WARM_UP = 2_000
-const SLEEPERS = 20_000
+/** 100,000 take 30 s; set PERDURE_SLEEPERS for them. `npm test` runs a fifth, and holds it to as much less. */
+const SLEEPERS = Number(process.env['PERDURE_SLEEPERS'] ?? 20_000)
+const SHARE = SLEEPERS / 100_000
 const MB = 1_000_000
 
-it(`${SLEEPERS} workflows asleep for a day: the process does not grow, and all wake`, async () => {
+it(`${SLEEPERS} workflows asleep for a day: the process does not grow, and all wake`, {
+  timeout: 300_000,
+}, async () => {
   const { store } = place()
   const child = startProgram('sleepers', store, String(WARM_UP), String(SLEEPERS))
   const line = await child.says('slept ')
@@ -18,7 +22,8 @@ it(`${SLEEPERS} workflows asleep for a day: the process does not grow, and all w
       `all woke within ${Math.round(wakingMs)} ms`,
   )
   expect([asleep, woken]).toEqual([WARM_UP + SLEEPERS, WARM_UP + SLEEPERS])
-  expect(heapGrowth).toBeLessThan(5 * MB)
-  expect(rssGrowth).toBeLessThan(40 * MB)
+  // At 100,000: 5 MB and 40 MB. What is no fifth at a fifth are caches, and pages that the collector has not given back.
+  expect(heapGrowth).toBeLessThan((1 + 4 * SHARE) * MB)
+  expect(rssGrowth).toBeLessThan((10 + 30 * SHARE) * MB)
   expect(await child.ended).toEqual({ code: 0, signal: null })
 })

@@ -10,7 +10,7 @@ import { type Place, place } from './place.ts'
 import type { Child } from './processes.ts'
 import { startProgram } from './queue-children.ts'
 import type { Point } from './queue-halting.ts'
-import { CHILDREN, engineOn, KEY, RUN_ID, type Subject } from './queue-suspensions.ts'
+import { CHILDREN, engineOn, KEY, RUN_ID, type Subject, type SuspensionScene } from './queue-suspensions.ts'
 
 const PAYLOAD = 'yes'
 const SUSPENDED = 'after the suspension'
@@ -34,13 +34,15 @@ async function rehearse(subject: Subject): Promise<readonly Point[]> {
   const { client, store, journal } = await caseOf(subject, '')
   const points: Point[] = []
   const engine = ended(
-    engineOn(store, journal, async (point) => {
-      points.push(point)
-      if (point === SUSPENDED && subject === 'waiter') await client.sendSignal(KEY, PAYLOAD)
+    engineOn(store, journal, {
+      passing: async (point) => {
+        points.push(point)
+        if (point === SUSPENDED && subject === 'waiter') await client.sendSignal(KEY, PAYLOAD)
+      },
     }),
   )
   await engine.launch()
-  await engine.handle(RUN_ID).result()
+  await engine.handle(RUN_ID).result({ timeout: '20s' })
   return points
 }
 
@@ -51,9 +53,12 @@ async function rehearse(subject: Subject): Promise<readonly Point[]> {
 async function halted(
   cases: readonly Case[],
   whenSuspended?: (each: Case) => Promise<void>,
+  serves?: SuspensionScene['serves'],
 ): Promise<{ readonly worker: Child; readonly strays: readonly Case[] }> {
-  const places = cases.map(({ store, log, haltAt }) => ({ store, log, haltAt }))
-  const worker = startProgram('suspended', JSON.stringify(places))
+  const scenes: SuspensionScene[] = cases.map(({ store, log, haltAt }) => {
+    return { store, log, haltAt, ...(serves === undefined ? {} : { serves }) }
+  })
+  const worker = startProgram('suspended', JSON.stringify(scenes))
   const coming = cases.map(async (each, number) => {
     if (whenSuspended !== undefined) {
       await worker.says(`suspended ${number}`)
@@ -144,26 +149,26 @@ it('a process that is killed at any point after the signal came: it is delivered
   }
 })
 
-it.each([
-  ['the process goes on', false],
-  ['the process is killed', true],
-])('a signal at every point of a wait that times out: delivered, or kept, never both; %s (W33)', async (_, killed) => {
+it('a signal at every point of a wait that times out, with and without a kill: delivered or kept, never both (W33)', async () => {
   const points = await rehearse('timed')
-  expect(points).toEqual(expect.arrayContaining(['before the expire', 'after the expire']))
-  const cases = await Promise.all(points.map((point) => caseOf('timed', point)))
-  const { worker, strays } = await halted(cases)
-  const answers = await Promise.all(cases.map(({ client }) => client.sendSignal(KEY, PAYLOAD)))
-  if (killed) await worker.kill()
-  else worker.tell('go')
-  expect(new Set(answers)).toEqual(new Set(['buffered', 'delivered']))
-  const results = await resultsOf(cases, killed)
-  for (const each of cases) {
-    const { haltAt, client } = each
-    const inTime = !strays.includes(each) && points.indexOf(haltAt) < points.indexOf('after the expire')
-    expect([haltAt, results.get(haltAt)]).toEqual([haltAt, inTime ? { ok: true, payload: PAYLOAD } : { ok: false }])
-    // One that came too late is the next waiter's: another replaces it.
-    expect(await client.sendSignal(KEY, 'another')).toBe(inTime ? 'buffered' : 'replaced')
-  }
+  expect(points).toEqual(expect.arrayContaining([SUSPENDED, 'before the expire', 'after the expire']))
+  const variants = [false, true].map(async (killed) => {
+    const cases = await Promise.all(points.map((point) => caseOf('timed', point)))
+    const { worker, strays } = await halted(cases)
+    const answers = await Promise.all(cases.map(({ client }) => client.sendSignal(KEY, PAYLOAD)))
+    if (killed) await worker.kill()
+    else worker.tell('go')
+    expect(new Set(answers)).toEqual(new Set(['buffered', 'delivered']))
+    const results = await resultsOf(cases, killed)
+    for (const each of cases) {
+      const { haltAt, client } = each
+      const inTime = !strays.includes(each) && points.indexOf(haltAt) < points.indexOf('after the expire')
+      expect([haltAt, results.get(haltAt)]).toEqual([haltAt, inTime ? { ok: true, payload: PAYLOAD } : { ok: false }])
+      // One that came too late is the next waiter's: another replaces it.
+      expect(await client.sendSignal(KEY, 'another')).toBe(inTime ? 'buffered' : 'replaced')
+    }
+  })
+  await Promise.all(variants)
 })
 
 it('a parent that is killed at any point of its fan-out: each child is started once, all results come (W34)', async () => {
@@ -182,10 +187,28 @@ it('a parent that is killed at any point of its fan-out: each child is started o
   const children = Array.from({ length: CHILDREN }, (_, n) => `${RUN_ID}~${n}`)
   expect(await resultsOf(cases, true)).toEqual(same(cases, [0, 10, 20]))
   for (const each of cases) {
-    const { runs } = await each.client.runs.list({ queue: 'family' })
+    const { runs } = await each.client.runs.list()
     expect(runs.map(({ id, status }) => `${id} ${status}`).sort()).toEqual(
       [RUN_ID, ...children].map((id) => `${id} SUCCESS`),
     )
     expectEffects(each, [...children.map((id) => `${id}:0`), `${RUN_ID}:${2 * CHILDREN}`], true)
   }
 })
+
+it.each([
+  ['goes on', false],
+  ['is killed', true],
+])(
+  'children end while their parent is about to be suspended, and its process %s: none is missed (D-31)',
+  async (_, killed) => {
+    const cases = await Promise.all(['before the suspension', SUSPENDED].map((point) => caseOf('parent', point)))
+    const { worker } = await halted(cases, undefined, ['family'])
+    for (const { store, journal, client } of cases) {
+      await ended(engineOn(store, journal, { serves: ['children'] })).launch()
+      for (let n = 0; n < CHILDREN; n += 1) await client.handle(`${RUN_ID}~${n}`).result()
+    }
+    if (killed) await worker.kill()
+    else worker.tell('go')
+    expect(await resultsOf(cases, killed)).toEqual(same(cases, [0, 10, 20]))
+  },
+)

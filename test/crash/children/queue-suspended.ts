@@ -4,22 +4,23 @@
  */
 import { once } from 'node:events'
 import { Journal } from '../journal.ts'
-import type { Point } from '../queue-halting.ts'
-import { engineOn } from '../queue-suspensions.ts'
+import type { Passing } from '../queue-halting.ts'
+import { engineOn, type SuspensionScene } from '../queue-suspensions.ts'
 
 const [json = '[]'] = process.argv.slice(2)
-const places: readonly { readonly store: string; readonly log: string; readonly haltAt: Point }[] = JSON.parse(json)
+const scenes: readonly SuspensionScene[] = JSON.parse(json)
 const say = (line: string): boolean => process.stdout.write(`${line}\n`)
 
 const told = once(process.stdin, 'data').then(() => {})
 await Promise.all(
-  places.map(async ({ store, log, haltAt }, number) => {
-    const engine = engineOn(store, new Journal(log), (point) => {
+  scenes.map(async ({ store, log, haltAt, serves }, number) => {
+    const passing: Passing = (point) => {
       if (point === 'after the suspension') say(`suspended ${number}`)
       if (point !== haltAt && point !== 'after the settlement') return
       say(`stopped ${number} ${point}`)
       return point === haltAt ? told : undefined
-    })
+    }
+    const engine = engineOn(store, new Journal(log), { passing, ...(serves === undefined ? {} : { serves }) })
     await engine.launch()
   }),
 )
