@@ -1,6 +1,7 @@
 /** Processes that come back after their lease has ended: what they held is another's, and they free no slot of it. */
 import { setTimeout } from 'node:timers/promises'
 import { expect, it } from 'vitest'
+import { until } from '../api/engine/support.ts'
 import type { Child } from './processes.ts'
 import { accountOf } from './queue-account.ts'
 import { claimsOf, mostAtOnce } from './queue-claims.ts'
@@ -36,6 +37,10 @@ async function inherits(heir: Child, runId: string): Promise<void> {
   }
 }
 
+async function isTold(zombie: Child, runId: string): Promise<void> {
+  await until(() => zombie.lines.some((line) => line.startsWith(`warn ${runId} claim lost`)), 'the loss of the claim')
+}
+
 async function holderOf(workers: readonly Child[], runId: string): Promise<Child> {
   const held = workers.map(async (worker) => {
     await worker.says(`holding ${runId}`)
@@ -66,7 +71,7 @@ it.each([
       await inherits(heir, first)
       zombie.tell(`release ${first}`)
       zombie.signal('SIGCONT')
-      await zombie.says(`warn ${first} claim lost`)
+      await isTold(zombie, first)
       await bothLook(here, [zombie, heir], String(round))
       // The slot is the heir's: what the zombie did has made no room for the next.
       expect(journal.of('begin', second)).toEqual([])
@@ -102,7 +107,7 @@ it('a handler that outstays its lease can’t complete late, and its slot is the
   await heir.says('holding serial.a')
   here.lost('serial.a', mute)
   mute.tell('release serial.a')
-  await mute.says('warn serial.a claim lost')
+  await isTold(mute, 'serial.a')
   await bothLook(here, [mute, heir], 'late')
   expect(journal.of('begin', 'serial.b')).toEqual([])
   expect(await client.handle('serial.a').status()).toBe('PENDING')
