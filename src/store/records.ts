@@ -56,7 +56,7 @@ export interface RunRecord {
   readonly partitionKey: string | null
   /**
    * The part of its queue that the run belongs to: every limit and the order count per lane. The partition key on
-   * a partitioned queue (null without one: never dispatched), '' elsewhere. Derived from the queue as it is now.
+   * a partitioned queue (without one null: never dispatched, or '' if it had begun before), '' elsewhere. Derived from the queue as it is now.
    */
   readonly lane: string | null
   /** The place that comes before `seq`: the priority on a queue that heeds it, else 0. Derived like `lane`. */

@@ -32,13 +32,17 @@ export function settledBy(run: RunRecord, token: string): boolean {
   return run.status !== 'PENDING' && run.token === token
 }
 
-/** What a run derives from its queue as that is now; `queue`: null if it is the internal one, or not registered. */
+/**
+ * What a run derives from its queue as that is now; `queue`: null if it is the internal one, or not registered. A run
+ * without a key that was begun before its queue became partitioned goes on, in lane ''; others are never begun there.
+ */
 export function placeInQueue(
-  run: Pick<NewRun, 'priority' | 'partitionKey'>,
+  run: Pick<RunRecord, 'priority' | 'partitionKey' | 'deliveries'>,
   queue: Pick<QueueKnobs, 'partitioned' | 'priorityEnabled'> | null,
 ): Pick<RunRecord, 'lane' | 'rank'> {
+  const keyless = run.deliveries > 0 ? '' : null
   return {
-    lane: queue?.partitioned === true ? run.partitionKey : '',
+    lane: queue?.partitioned === true ? (run.partitionKey ?? keyless) : '',
     rank: queue?.priorityEnabled === true ? run.priority : 0,
   }
 }
@@ -59,7 +63,10 @@ export function accept(
   now: EpochMs,
 ): RunRecord {
   const dueAt = dueInstant(start.due, now)
-  const { lane, rank } = placeInQueue(start, queue)
+  const { lane, rank } = placeInQueue(
+    { priority: start.priority, partitionKey: start.partitionKey, deliveries: 0 },
+    queue,
+  )
   // Written out: a literal that spreads so many fields is many times slower, and every later use of the object with it.
   const run: RunRecord = {
     seq,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { NewRun } from '../contract.ts'
 import type { RunRecord } from '../records.ts'
-import { accepted, applied, newRun, outcome, SUCCEED, suspendUntil } from './makers.ts'
+import { accepted, applied, newRun, outcome, RELEASE, SUCCEED, suspendUntil } from './makers.ts'
 import { from, runsOf } from './sources.ts'
 import type { Test, World } from './world.ts'
 import { assertHas } from './world.ts'
@@ -128,6 +128,27 @@ function later(test: Test): void {
     await world.configure('media', { priorityEnabled: false, globalConcurrency: 100 })
     await assertPlaces(world, ALIVE, { lane: '', rank: 0 })
     await assertPlaces(world, ['elsewhere'], { lane: '', rank: 0 })
+  })
+
+  test('a run without a key that has begun goes on when its queue becomes partitioned; others are not begun', async (world) => {
+    await world.register('media')
+    const keyless = (id: string) => queued(id, { partitionKey: null, priority: 0 })
+    await world.enqueue(keyless('asleep'), keyless('pending'), keyless('crashed'))
+    await world.claim(['t1', 't2', 't3'], { sources: MEDIA })
+    await world.settle('asleep', 't1', suspendUntil(world.clock.now() + 1_000))
+    await world.enqueue(keyless('fresh'))
+    await world.configure('media', { partitioned: true, globalConcurrency: 3 })
+    await assertPlaces(world, ['asleep', 'pending', 'crashed'], { lane: '', rank: 0 })
+    await assertPlaces(world, ['fresh'], { lane: null, rank: 0 })
+    world.clock.pass(1_000)
+    assert.deepEqual(await world.claimIds(['t4', 't5', 't6'], { sources: MEDIA }), ['asleep'])
+    await world.settle('crashed', 't3', RELEASE)
+    assert.deepEqual(await world.claimIds(['t7', 't8'], { sources: MEDIA }), ['crashed'])
+    await world.settle('pending', 't2', suspendUntil(world.clock.now() + 1_000))
+    await world.configure('media', { partitioned: false })
+    assert.deepEqual(await world.claimIds(['t9'], { sources: MEDIA }), [], 'the limit of three')
+    await world.settle('asleep', 't4', SUCCEED)
+    assert.deepEqual(await world.claimIds(['t10'], { sources: MEDIA }), ['fresh'])
   })
 
   test('a straggler that registers an older queue moves no run', async (world) => {

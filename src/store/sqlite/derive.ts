@@ -5,7 +5,7 @@ import type { Database } from './database.ts'
 /** All runs of a queue that have not ended are in one of four indexes. */
 export const DERIVE_RUNS = `
 with derived (seq, lane, rank) as (
-  select seq, case when ? then partition_key else '' end, case when ? then priority else 0 end from perdure_runs
+  select seq, case when ? then coalesce(partition_key, case when deliveries > 0 then '' end) else '' end, case when ? then priority else 0 end from perdure_runs
   where seq in (
     select seq from perdure_runs indexed by perdure_runs_claimable
     where status = 'ENQUEUED' and lane is not null and queue = ?

@@ -30,10 +30,10 @@ interface KnownQueues {
   queue(name: string): QueueRecord | null
 }
 
-/** On a plain queue, and the internal one, every run is in lane ''; which may also be the key of a partition. */
+/** On a plain queue, and the internal one, every run is in lane ''; a partitioned one may have runs in that, too. */
 export function isLaned(queues: KnownQueues, run: RunRecord): run is LanedRun {
   if (run.queue === null || run.lane === null) return false
-  return run.lane !== '' || (run.partitionKey === '' && queues.queue(run.queue)?.partitioned === true)
+  return run.lane !== '' || queues.queue(run.queue)?.partitioned === true
 }
 
 /** Here a version is part of a key, which can't be null. */
