@@ -29,13 +29,16 @@ export default {
     layer('store', CONTRACT, [CONTRACT, 'core/']),
     // The kit's model test holds a store against memory(), the reference model.
     layer('conformance', 'store/conformance/', ['store/conformance/', 'store/memory/', CONTRACT, 'core/']),
-    layer('memory', 'store/memory/', ['store/memory/', CONTRACT, 'core/']),
+    layer('apply', 'store/apply/', ['store/apply/', CONTRACT, 'core/']),
+    layer('memory', 'store/memory/', ['store/memory/', 'store/apply/', CONTRACT, 'core/']),
+    layer('postgres', 'store/postgres/', ['store/postgres/', 'store/apply/', CONTRACT, 'core/']),
     layer('sqlite', 'store/sqlite/', ['store/sqlite/', CONTRACT, 'core/']),
     layer('runtime', 'runtime/', ['runtime/', CONTRACT, 'core/']),
     layer('api', 'api/', ['api/', 'runtime/', CONTRACT, 'core/', 'observe/']),
     layer('observe', 'observe/', ['observe/', 'core/']),
     layer('entry', 'index\\.ts$', ['api/', 'runtime/', CONTRACT, 'core/', 'observe/']),
     home('better-sqlite3', 'store/sqlite/'),
+    home('pg', 'store/postgres/'),
     home('seroval', 'core/codec'),
     home('ms', 'core/'),
     {
@@ -57,7 +60,7 @@ export default {
       severity: 'error',
       comment: 'examples import what users can: the entry points of the package',
       from: { path: '^examples/' },
-      to: { path: '^src/', pathNot: '^src/(index|testing/index|store/(memory|sqlite)/index)\\.ts$' },
+      to: { path: '^src/', pathNot: '^src/(index|testing/index|store/(memory|sqlite|postgres)/index)\\.ts$' },
     },
     {
       name: 'declared-dependencies',

@@ -9,6 +9,7 @@ import type { Clock, EpochMs } from '../../core/clock.ts'
 import { realClock } from '../../core/clock.ts'
 import { ConfigurationError, StoreClosedError } from '../../core/errors.ts'
 import { checkClock, checkOptions } from '../../core/options.ts'
+import { commit } from '../apply/commands.ts'
 import type {
   ClaimOutcome,
   ClaimRequest,
@@ -39,7 +40,6 @@ import type {
   RunRecord,
 } from '../records.ts'
 import { claim } from './claims.ts'
-import { commit } from './commands.ts'
 import { byCodePoints } from './kv.ts'
 import { reclaim, renew, tokenOf } from './leases.ts'
 import { changeQueue, queueStats, registerQueues } from './queues.ts'

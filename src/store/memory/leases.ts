@@ -1,10 +1,10 @@
 /** The lease lane: for how long a run is someone's to work on. */
 import type { EpochMs } from '../../core/clock.ts'
 import { invariant } from '../../core/invariant.ts'
+import { rippleOn } from '../apply/ripples.ts'
 import type { HeldClaim, ReclaimedRun, ReclaimOutcome, ReclaimRequest, RenewOutcome } from '../contract.ts'
 import type { RunRecord } from '../records.ts'
 import * as transitions from '../transitions.ts'
-import { rippleOn } from './ripples.ts'
 import type { Tables } from './tables.ts'
 
 /** A lease that has ended but was not taken away can still be renewed: expiry alone takes nothing. */

@@ -1,6 +1,9 @@
 /** Everything a memory store holds. */
 import type { EpochMs } from '../../core/clock.ts'
 import { invariant } from '../../core/invariant.ts'
+import { Receipts } from '../apply/receipts.ts'
+import type { Rows } from '../apply/rows.ts'
+import { Waits } from '../apply/waits.ts'
 import type { KvOutcome, NewCheckpoint, SignalOutcome } from '../commands.ts'
 import type {
   AttemptRecord,
@@ -16,11 +19,9 @@ import type { Transition } from '../transitions.ts'
 import { currentAttempt } from '../transitions.ts'
 import { KeyValues } from './kv.ts'
 import { Ledger } from './ledger.ts'
-import { Receipts } from './receipts.ts'
 import { RunTable } from './run-table.ts'
-import { Waits } from './waits.ts'
 
-export class Tables {
+export class Tables implements Rows {
   readonly runs = new RunTable()
   readonly inputs = new Map<string, EncodedValue>()
   readonly endings = new Map<string, Ending>()

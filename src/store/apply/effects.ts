@@ -5,7 +5,7 @@ import type { Action, Effect, NewCheckpoint, Refusal } from '../commands.ts'
 import type { EncodedValue } from '../records.ts'
 import { checkStart, enqueue } from './enqueue.ts'
 import { signal } from './ripples.ts'
-import type { Tables } from './tables.ts'
+import type { Rows } from './rows.ts'
 
 /** What a fenced command appends to the history of its run. */
 export interface Recording {
@@ -26,13 +26,13 @@ export function checkEffects(entries: readonly NewCheckpoint[]): void {
 }
 
 /** Records entries and applies the effects of those that are new. The caller has checked the fence. */
-export function recordAll(tables: Tables, { runId, token, entries }: Recording, now: EpochMs): Effected {
+export function recordAll(rows: Rows, { runId, token, entries }: Recording, now: EpochMs): Effected {
   let rippled = false
   const refusals: Refusal[] = []
   for (const entry of entries) {
-    if (!tables.record(runId, entry, now)) continue
+    if (!rows.record(runId, entry, now)) continue
     for (const effect of entry.effects ?? []) {
-      const effected = applyEffect(tables, effect, startIdOf(token, entry), now)
+      const effected = applyEffect(rows, effect, startIdOf(token, entry), now)
       if (effected.rippled) rippled = true
       refusals.push(...effected.refusals)
     }
@@ -40,16 +40,16 @@ export function recordAll(tables: Tables, { runId, token, entries }: Recording, 
   return { rippled, refusals }
 }
 
-function applyEffect(tables: Tables, effect: Effect, startId: string, now: EpochMs): Effected {
+function applyEffect(rows: Rows, effect: Effect, startId: string, now: EpochMs): Effected {
   switch (effect.type) {
     case 'put':
     case 'delete':
-      tables.kv.change(effect)
+      rows.kv.change(effect)
       return { rippled: false, refusals: [] }
     case 'signal':
-      return { rippled: signal(tables, effect.key, effect.payload, now).type === 'delivered', refusals: [] }
+      return { rippled: signal(rows, effect.key, effect.payload, now).type === 'delivered', refusals: [] }
     case 'start': {
-      const outcome = enqueue(tables, [effect.run], startId, now)
+      const outcome = enqueue(rows, [effect.run], startId, now)
       if (outcome.type !== 'accepted') return { rippled: false, refusals: [outcome] }
       return { rippled: outcome.runs.some(({ created }) => created), refusals: [] }
     }
@@ -60,11 +60,11 @@ export type Performed =
   | { readonly type: 'done'; readonly value: EncodedValue }
   | { readonly type: 'refused'; readonly refusal: Refusal }
 
-export function perform(tables: Tables, action: Action, startId: string, now: EpochMs): Performed {
+export function perform(rows: Rows, action: Action, startId: string, now: EpochMs): Performed {
   if (action.type === 'signal') {
-    return { type: 'done', value: JSON.stringify(signal(tables, action.key, action.payload, now).type) }
+    return { type: 'done', value: JSON.stringify(signal(rows, action.key, action.payload, now).type) }
   }
-  const outcome = enqueue(tables, [action.run], startId, now)
+  const outcome = enqueue(rows, [action.run], startId, now)
   if (outcome.type !== 'accepted') return { type: 'refused', refusal: outcome }
   const [run] = outcome.runs
   invariant(run !== undefined, 'a start was accepted without a run')

@@ -1,10 +1,9 @@
 /** What runs wait for, timers apart: signals, which are buffered if they come early, and the end of other runs. */
 import type { AwaitedRun } from '../commands.ts'
 import type { EncodedValue, WaitRecord } from '../records.ts'
+import type { SignalWait, WaitRows } from './rows.ts'
 
-export type SignalWait = Extract<WaitRecord, { readonly type: 'signal' }>
-
-export class Waits {
+export class Waits implements WaitRows {
   /** By run and position. */
   readonly #signals = new Map<string, Map<number, SignalWait>>()
   /** Keys of open waits: the run they belong to, and their positions. */

@@ -5,7 +5,7 @@ import { startCaveat } from '../caveat.ts'
 import type { AcceptedRun, EnqueueOutcome, NewRun, Refusal } from '../commands.ts'
 import type { RunRecord } from '../records.ts'
 import * as transitions from '../transitions.ts'
-import type { Tables } from './tables.ts'
+import type { Rows } from './rows.ts'
 
 /** What a database would refuse by its constraints. */
 export function checkStart(run: NewRun): void {
@@ -16,23 +16,23 @@ export function checkStart(run: NewRun): void {
   invariant(due === null || Number.isFinite(due.type === 'at' ? due.instant : due.ms), `run ${id}: due is no number`)
 }
 
-export function enqueue(tables: Tables, runs: readonly NewRun[], startId: string, now: EpochMs): EnqueueOutcome {
-  const standIns = standInsFor(tables, runs, startId)
+export function enqueue(rows: Rows, runs: readonly NewRun[], startId: string, now: EpochMs): EnqueueOutcome {
+  const standIns = standInsFor(rows, runs, startId)
   if (standIns.type !== 'found') return standIns
   const seen = new Set<string>()
   const accepted = runs.map((run, n): AcceptedRun => {
-    const row = tables.runs.get(standIns.ids[n] ?? run.id) ?? accept(tables, run, startId, now)
+    const row = rows.runs.get(standIns.ids[n] ?? run.id) ?? accept(rows, run, startId, now)
     // One command may name a run twice: only the first of them creates it, in a resend too.
     const created = row.id === run.id && row.startId === startId && !seen.has(row.id)
     seen.add(row.id)
-    return { id: row.id, created, status: row.status, caveat: startCaveat(row, tables.queue(row.queue)) }
+    return { id: row.id, created, status: row.status, caveat: startCaveat(row, rows.queue(row.queue)) }
   })
   return { type: 'accepted', runs: accepted }
 }
 
 /** The ids of the runs that the command will give for those that it asks for, or why it is refused as a whole. */
 function standInsFor(
-  tables: Tables,
+  rows: Rows,
   runs: readonly NewRun[],
   startId: string,
 ): { readonly type: 'found'; readonly ids: readonly string[] } | Refusal {
@@ -41,7 +41,7 @@ function standInsFor(
   const own = new Map<string, string>()
   const ids: string[] = []
   for (const run of runs) {
-    const row = tables.runs.get(run.id)
+    const row = rows.runs.get(run.id)
     const same = asked.get(run.id)
     const other = row ?? same?.run
     if (other !== undefined && (other.definition !== run.definition || other.inputHash !== run.inputHash)) {
@@ -49,7 +49,7 @@ function standInsFor(
     }
     const slot = slotOf(run)
     const ownHolder = slot === null ? undefined : own.get(slot)
-    const holder = other === undefined ? (ownHolder ?? holderOf(tables, run)) : undefined
+    const holder = other === undefined ? (ownHolder ?? holderOf(rows, run)) : undefined
     if (holder !== undefined && run.dedup?.policy === 'reject') return refusal(run, holder)
     const standIn = holder ?? same?.standIn ?? run.id
     ids.push(standIn)
@@ -65,8 +65,8 @@ function slotOf({ queue, dedup }: NewRun): string | null {
   return queue === null || dedup === null ? null : JSON.stringify([queue, dedup.id])
 }
 
-function holderOf(tables: Tables, { queue, dedup }: NewRun): string | undefined {
-  return queue === null || dedup === null ? undefined : tables.runs.holderOf(queue, dedup.id)?.id
+function holderOf(rows: Rows, { queue, dedup }: NewRun): string | undefined {
+  return queue === null || dedup === null ? undefined : rows.runs.holderOf(queue, dedup.id)?.id
 }
 
 function refusal({ id, queue, dedup }: NewRun, holder: string): Refusal {
@@ -74,11 +74,11 @@ function refusal({ id, queue, dedup }: NewRun, holder: string): Refusal {
   return { type: 'deduplicated', id, queue, dedupId: dedup.id, holder }
 }
 
-function accept(tables: Tables, start: NewRun, startId: string, now: EpochMs): RunRecord {
-  const queue = tables.queue(start.queue)
-  const run = transitions.accept(start, { seq: tables.runs.nextSeq(), startId, queue }, now)
-  tables.inputs.set(run.id, start.input)
-  tables.runs.put(run)
-  for (const put of start.kv) tables.kv.change(put)
+function accept(rows: Rows, start: NewRun, startId: string, now: EpochMs): RunRecord {
+  const queue = rows.queue(start.queue)
+  const run = transitions.accept(start, { seq: rows.runs.nextSeq(), startId, queue }, now)
+  rows.inputs.set(run.id, start.input)
+  rows.runs.put(run)
+  for (const put of start.kv) rows.kv.change(put)
   return run
 }

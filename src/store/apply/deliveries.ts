@@ -5,7 +5,6 @@ import type {
   CheckpointCommand,
   ExpireCommand,
   FencedOutcome,
-  NewCheckpoint,
   PerformCommand,
   PerformOutcome,
   SettleCommand,
@@ -19,66 +18,65 @@ import * as transitions from '../transitions.ts'
 import type { Effected, Recording } from './effects.ts'
 import { perform as act, recordAll, startIdOf } from './effects.ts'
 import { rippleOn } from './ripples.ts'
-import type { Tables } from './tables.ts'
-import type { SignalWait } from './waits.ts'
+import type { RecordedEntry, Rows, SignalWait } from './rows.ts'
 
 const CLAIM_LOST = { type: 'claimLost' } as const
 const NO_EFFECTS: Effected = { rippled: false, refusals: [] }
 
 /** A history has no gaps, and to pass over an entry that says something new would be to lose it in silence. */
-export function checkEntries(tables: Tables, { runId, token, entries }: Recording): void {
-  if (held(tables, runId, token) === undefined) return
-  let next = tables.nextEntry(runId)
+export function checkEntries(rows: Rows, { runId, token, entries }: Recording): void {
+  if (held(rows, runId, token) === undefined) return
+  let next = rows.nextEntry(runId)
   for (const entry of entries) {
     const { seq } = entry
     invariant(seq <= next, `run ${runId}: entry ${seq} would leave a gap in its history, which ends before ${next}`)
     next = Math.max(next, seq + 1)
-    const recorded = tables.recorded(runId, seq)
+    const recorded = rows.recorded(runId, seq)
     const same = recorded === undefined || (recorded.value === entry.value && sameCall(recorded, entry))
     invariant(same, `run ${runId}: entry ${seq} was recorded before, as another one`)
   }
 }
 
 /** Its value is the store's to give. */
-export function checkPerformed(tables: Tables, { runId, token, entry }: PerformCommand): void {
-  const recorded = held(tables, runId, token) === undefined ? undefined : tables.recorded(runId, entry.seq)
+export function checkPerformed(rows: Rows, { runId, token, entry }: PerformCommand): void {
+  const recorded = held(rows, runId, token) === undefined ? undefined : rows.recorded(runId, entry.seq)
   const value = recorded?.value ?? null
   invariant(recorded === undefined || value !== null, `run ${runId}: entry ${entry.seq} was recorded without a value`)
-  checkEntries(tables, { runId, token, entries: [{ ...entry, value }] })
+  checkEntries(rows, { runId, token, entries: [{ ...entry, value }] })
 }
 
-function sameCall(recorded: NewCheckpoint, entry: NewCheckpoint): boolean {
+function sameCall(recorded: RecordedEntry, entry: RecordedEntry): boolean {
   return recorded.position === entry.position && recorded.verb === entry.verb && recorded.name === entry.name
 }
 
-export function checkpoint(tables: Tables, command: CheckpointCommand, now: EpochMs): FencedOutcome {
-  const run = held(tables, command.runId, command.token)
+export function checkpoint(rows: Rows, command: CheckpointCommand, now: EpochMs): FencedOutcome {
+  const run = held(rows, command.runId, command.token)
   if (run === undefined) return CLAIM_LOST
-  return applied(run, null, recordAll(tables, command, now))
+  return applied(run, null, recordAll(rows, command, now))
 }
 
-export function settle(tables: Tables, command: SettleCommand, now: EpochMs): FencedOutcome {
-  const run = tables.runs.get(command.runId)
+export function settle(rows: Rows, command: SettleCommand, now: EpochMs): FencedOutcome {
+  const run = rows.runs.get(command.runId)
   if (run === undefined) return CLAIM_LOST
   if (transitions.settledBy(run, command.token)) return applied(run, null, NO_EFFECTS)
   if (!transitions.holds(run, command.token)) return CLAIM_LOST
-  const { rippled, refusals } = recordAll(tables, command, now)
-  const ready = isReady(tables, run.id, command.settlement)
+  const { rippled, refusals } = recordAll(rows, command, now)
+  const ready = isReady(rows, run.id, command.settlement)
   const transition = transitions.settle(run, command.settlement, now, ready)
-  const settled = tables.apply(transition)
+  const settled = rows.apply(transition)
   if (settled.status === 'WAITING' && command.settlement.type === 'suspend') {
-    tables.waits.awaitRuns(run.id, command.settlement.children)
+    rows.waits.awaitRuns(run.id, command.settlement.children)
   }
-  const ended = rippleOn(tables, settled, now)
+  const ended = rippleOn(rows, settled, now)
   return applied(settled, transition.ending, { rippled: rippled || ended, refusals })
 }
 
 /** True if what a run is suspended for is there already. */
-function isReady(tables: Tables, runId: string, settlement: Settlement): boolean {
+function isReady(rows: Rows, runId: string, settlement: Settlement): boolean {
   if (settlement.type !== 'suspend') return false
-  if (tables.waits.hasSignalled(runId)) return true
+  if (rows.waits.hasSignalled(runId)) return true
   return settlement.children.some((child) => {
-    const awaited = tables.runs.get(child.runId)
+    const awaited = rows.runs.get(child.runId)
     return awaited === undefined || isTerminal(awaited.status)
   })
 }
@@ -95,15 +93,15 @@ function applied(run: RunRecord, ending: Ending | null, { rippled, refusals }: E
   }
 }
 
-export function perform(tables: Tables, command: PerformCommand, now: EpochMs): PerformOutcome {
+export function perform(rows: Rows, command: PerformCommand, now: EpochMs): PerformOutcome {
   const { runId, token, entry, action } = command
-  const run = held(tables, runId, token)
+  const run = held(rows, runId, token)
   if (run === undefined) return CLAIM_LOST
-  const recorded = tables.recorded(runId, entry.seq)
+  const recorded = rows.recorded(runId, entry.seq)
   if (recorded !== undefined) return performed(run, recorded.value)
-  const done = act(tables, action, startIdOf(token, entry), now)
+  const done = act(rows, action, startIdOf(token, entry), now)
   if (done.type === 'refused') return done
-  recordAll(tables, { runId, token, entries: [{ ...entry, value: done.value }] }, now)
+  recordAll(rows, { runId, token, entries: [{ ...entry, value: done.value }] }, now)
   return performed(run, done.value)
 }
 
@@ -112,22 +110,22 @@ function performed(run: RunRecord, value: string | null): PerformOutcome {
   return { type: 'performed', value, cancelRequested: run.cancelRequested }
 }
 
-export function wait(tables: Tables, command: WaitCommand, now: EpochMs): WaitOutcome {
+export function wait(rows: Rows, command: WaitCommand, now: EpochMs): WaitOutcome {
   const { runId, token, position, key } = command
-  if (held(tables, runId, token) === undefined) return CLAIM_LOST
-  const found = tables.waits.at(runId, position)
-  const holder = found === undefined ? tables.waits.holderOf(key) : undefined
+  if (held(rows, runId, token) === undefined) return CLAIM_LOST
+  const found = rows.waits.at(runId, position)
+  const holder = found === undefined ? rows.waits.holderOf(key) : undefined
   if (holder !== undefined && holder !== runId) return { type: 'taken', holder }
-  recordAll(tables, command, now)
-  return waitOutcome(found ?? tables.waits.open(runId, position, key))
+  recordAll(rows, command, now)
+  return waitOutcome(found ?? rows.waits.open(runId, position, key))
 }
 
-export function expire(tables: Tables, { runId, token, position }: ExpireCommand): WaitOutcome {
-  if (held(tables, runId, token) === undefined) return CLAIM_LOST
-  const found = tables.waits.at(runId, position)
+export function expire(rows: Rows, { runId, token, position }: ExpireCommand): WaitOutcome {
+  if (held(rows, runId, token) === undefined) return CLAIM_LOST
+  const found = rows.waits.at(runId, position)
   // The outcome of one that is there no more was recorded: nothing can come of it.
   if (found === undefined) return { type: 'expired' }
-  return waitOutcome(found.state === 'open' ? tables.waits.expire(found) : found)
+  return waitOutcome(found.state === 'open' ? rows.waits.expire(found) : found)
 }
 
 function waitOutcome({ state, payload }: SignalWait): WaitOutcome {
@@ -137,7 +135,7 @@ function waitOutcome({ state, payload }: SignalWait): WaitOutcome {
   return { type: 'signalled', payload }
 }
 
-function held(tables: Tables, runId: string, token: string): RunRecord | undefined {
-  const run = tables.runs.get(runId)
+function held(rows: Rows, runId: string, token: string): RunRecord | undefined {
+  const run = rows.runs.get(runId)
   return run !== undefined && transitions.holds(run, token) ? run : undefined
 }

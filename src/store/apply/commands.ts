@@ -1,5 +1,5 @@
 /**
- * The commit lane: what each command does to the tables. All commands of a batch are checked before the first is
+ * The commit lane: what each command does to the rows. All commands of a batch are checked before the first is
  * applied, and applying cannot fail, so a batch is applied whole or not at all.
  */
 import type { EpochMs } from '../../core/clock.ts'
@@ -8,15 +8,15 @@ import { checkEntries, checkPerformed, checkpoint, expire, perform, settle, wait
 import { checkEffects } from './effects.ts'
 import { checkStart, enqueue } from './enqueue.ts'
 import { cancel, kv, requeue, signal } from './operations.ts'
-import type { Tables } from './tables.ts'
+import type { Rows } from './rows.ts'
 
-export function commit(tables: Tables, commands: readonly Command[], now: EpochMs): readonly Outcome[] {
-  for (const command of commands) check(tables, command)
-  return commands.map((command) => apply(tables, command, now))
+export function commit(rows: Rows, commands: readonly Command[], now: EpochMs): readonly Outcome[] {
+  for (const command of commands) check(rows, command)
+  return commands.map((command) => apply(rows, command, now))
 }
 
 /** What a database would refuse by its constraints. */
-function check(tables: Tables, command: Command): void {
+function check(rows: Rows, command: Command): void {
   switch (command.type) {
     case 'enqueue':
       for (const run of command.runs) checkStart(run)
@@ -25,38 +25,38 @@ function check(tables: Tables, command: Command): void {
     case 'settle':
     case 'wait':
       checkEffects(command.entries)
-      checkEntries(tables, command)
+      checkEntries(rows, command)
       break
     case 'perform':
       if (command.action.type === 'start') checkStart(command.action.run)
       checkEffects([command.entry])
-      checkPerformed(tables, command)
+      checkPerformed(rows, command)
       break
     default:
   }
 }
 
-function apply(tables: Tables, command: Command, now: EpochMs): Outcome {
+function apply(rows: Rows, command: Command, now: EpochMs): Outcome {
   switch (command.type) {
     case 'enqueue':
-      return enqueue(tables, command.runs, command.commandId, now)
+      return enqueue(rows, command.runs, command.commandId, now)
     case 'checkpoint':
-      return checkpoint(tables, command, now)
+      return checkpoint(rows, command, now)
     case 'settle':
-      return settle(tables, command, now)
+      return settle(rows, command, now)
     case 'perform':
-      return perform(tables, command, now)
+      return perform(rows, command, now)
     case 'wait':
-      return wait(tables, command, now)
+      return wait(rows, command, now)
     case 'expire':
-      return expire(tables, command)
+      return expire(rows, command)
     case 'cancel':
-      return cancel(tables, command, now)
+      return cancel(rows, command, now)
     case 'requeue':
-      return requeue(tables, command, now)
+      return requeue(rows, command, now)
     case 'signal':
-      return signal(tables, command, now)
+      return signal(rows, command, now)
     case 'kv':
-      return kv(tables, command, now)
+      return kv(rows, command, now)
   }
 }
