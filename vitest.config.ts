@@ -14,13 +14,14 @@ export default defineConfig({
     alias: [
       { find: /^perdure$/, replacement: at('src/index.ts') },
       { find: /^perdure\/testing$/, replacement: at('src/testing/index.ts') },
-      { find: /^perdure\/(memory|sqlite)$/, replacement: at('src/store/$1/index.ts') },
+      { find: /^perdure\/(memory|sqlite|postgres)$/, replacement: at('src/store/$1/index.ts') },
     ],
   },
   test: {
     reporters: ['default', new ClosingLineReporter()],
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    globalSetup: [at('test/store/postgres/global.ts')],
     coverage: { include: ['src/**/*.ts'] },
     projects: [
       {

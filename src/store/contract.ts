@@ -18,7 +18,7 @@
  * rejection means that the database refuses some command of the batch: split it to find which.
  */
 import type { Clock, EpochMs } from '../core/clock.ts'
-import type { Command, Outcome } from './commands.ts'
+import type { ClaimLostOutcome, Command, EnqueueOutcome, NewCheckpoint, NewRun, Outcome } from './commands.ts'
 import type {
   AttemptRecord,
   CheckpointRecord,
@@ -36,6 +36,18 @@ import type {
 } from './records.ts'
 
 export type * from './commands.ts'
+
+// ── The commit lane ─────────────────────────────────────────────────────────────────────────────────────────────
+
+/**
+ * What `commit` answers to one command. `blocked`: somebody else's transaction holds what the command needs, so it goes
+ * on by itself, while the rest is committed; `outcome` settles when it has got through, or rejects as `commit` would.
+ */
+export type CommitOutcome = Outcome | BlockedOutcome
+export interface BlockedOutcome {
+  readonly type: 'blocked'
+  readonly outcome: Promise<Outcome>
+}
 
 // ── The claim lane ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -118,6 +130,59 @@ export interface ReclaimedRun {
   readonly ending: Ending | null
 }
 
+// ── Transactions of users ───────────────────────────────────────────────────────────────────────────────────────
+
+export type IsolationLevel = 'read committed' | 'repeatable read' | 'serializable'
+
+/** SQL of the user's in the store's own database, which is committed together with the record of it, or not at all. */
+export interface SqlTransactions {
+  /** Those that may be asked for; none: every transaction is serializable. */
+  readonly isolationLevels: readonly IsolationLevel[]
+  /**
+   * Runs `body` in a transaction of its own, then, in the same one, records `entry` with the value that the body has
+   * come to, under the fence, and commits. Nothing is written unless it is `performed`. A request whose entry is
+   * recorded already is answered so, without its body: a commit whose answer was lost is never made again.
+   *
+   * Rejects with `StoreUnavailableError` if nothing has been tried, and with `StoreClosedError`.
+   */
+  transact(request: TransactRequest, body: (sql: SqlAccess) => Promise<EncodedValue>): Promise<TransactOutcome>
+}
+
+export interface TransactRequest extends HeldClaim {
+  /** What messages call the transaction. */
+  readonly name: string
+  /** Its `value` is null, and is given by the body; `failed` is false. */
+  readonly entry: NewCheckpoint
+  /** null: the store's own default. */
+  readonly isolationLevel: IsolationLevel | null
+  /** Aborted: what is not committed yet is rolled back at once, with the signal's reason as the error. */
+  readonly signal: AbortSignal
+}
+
+/** What a body reaches the database with, until it has settled or its transaction has ended. */
+export interface SqlAccess {
+  query(sql: string, params: readonly unknown[]): Promise<readonly SqlRow[]>
+  run(sql: string, params: readonly unknown[]): Promise<{ readonly changes: number }>
+  /** The driver's own object: a client of `pg`, a database of `better-sqlite3` or `node:sqlite`. */
+  readonly native: unknown
+}
+/** By the names of the columns. */
+export type SqlRow = Readonly<Record<string, unknown>>
+
+export type TransactOutcome =
+  | { readonly type: 'performed'; readonly value: EncodedValue; readonly cancelRequested: boolean }
+  /**
+   * `interfered`: not by what the body did but by other transactions, or by trouble of the database that passes: the
+   * same may succeed in another transaction. `settled`: resolves when the body has ended, too.
+   */
+  | {
+      readonly type: 'rolledBack'
+      readonly error: unknown
+      readonly interfered: boolean
+      readonly settled: Promise<unknown>
+    }
+  | ClaimLostOutcome
+
 // ── Queues and retention ────────────────────────────────────────────────────────────────────────────────────────
 
 export interface NewQueue extends QueueKnobs {
@@ -193,6 +258,27 @@ export interface LeaseThread {
   stop(): Promise<void>
 }
 
+// ── Starts in transactions of the caller's ───────────────────────────────────────────────────────────────────────
+
+/** Starts runs in a transaction that the caller has begun and will end; they are there once it has been committed. */
+export interface CallerStarts {
+  /**
+   * Accepts runs as an `enqueue` does, all or none of them. `tx` is what the caller runs statements through in the
+   * transaction: rejects with ConfigurationError if it can't be used so, otherwise with what it throws.
+   */
+  start(tx: unknown, runs: readonly NewRun[], startId: string): Promise<EnqueueOutcome>
+  /** The same of one run as a statement for any driver, which answers with a row `id, newly_submitted, conflict`. */
+  sql(run: NewRun, startId: string, onConflict: 'tell' | 'raise'): SqlCall
+}
+
+export interface SqlCall {
+  /** Each value has its placeholder once, in order: `$1`, `$2`, ... */
+  readonly text: string
+  readonly values: string[]
+  /** What stands around the values, as the tag of a template is given it. */
+  readonly strings: TemplateStringsArray
+}
+
 export interface Store {
   /** What messages call it: 'memory', 'sqlite app.db'. */
   readonly name: string
@@ -200,6 +286,10 @@ export interface Store {
   readonly clock: Clock
   /** Moves a store that nobody has opened yet to another clock. Throws ConfigurationError otherwise. */
   setClock(clock: Clock): void
+  /** undefined: the store has no SQL. */
+  readonly transactions?: SqlTransactions
+  /** undefined: the store is in no database that its callers have transactions in. */
+  readonly callerStarts?: CallerStarts
 
   /** Connects and brings the schema up to date; safe when many processes do so at once. Idempotent. */
   open(): Promise<void>
@@ -210,7 +300,7 @@ export interface Store {
    * Applies a batch in one transaction. A store that bounds its time in one transaction may stop early: the answer
    * then covers the commands up to there (at least one), and the rest was not tried.
    */
-  commit(commands: readonly Command[]): Promise<readonly Outcome[]>
+  commit(commands: readonly Command[]): Promise<readonly CommitOutcome[]>
   claim(request: ClaimRequest): Promise<ClaimOutcome>
   renew(claims: readonly HeldClaim[], leaseMs: number): Promise<RenewOutcome>
   reclaim(request: ReclaimRequest): Promise<ReclaimOutcome>

@@ -49,7 +49,7 @@ export interface RunRecord {
   readonly definition: string
   /** null: started by name alone, and not claimed yet. */
   readonly kind: DefinitionKind | null
-  /** null: the internal queue, which every engine with the definition serves. */
+  /** null: the internal queue, which every engine with the definition serves. Never '': a queue has a name. */
   readonly queue: string | null
   /** As it was asked for. Lower goes first, where the queue heeds it. */
   readonly priority: number

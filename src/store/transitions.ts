@@ -32,13 +32,16 @@ export function settledBy(run: RunRecord, token: string): boolean {
   return run.status !== 'PENDING' && run.token === token
 }
 
+/** The knobs of a queue that its runs have columns for. */
+export type QueueOfRun = Pick<QueueKnobs, 'partitioned' | 'priorityEnabled'>
+
 /**
  * What a run derives from its queue as that is now; `queue`: null if it is the internal one, or not registered. A run
  * without a key that was begun before its queue became partitioned goes on, in lane ''; others are never begun there.
  */
 export function placeInQueue(
   run: Pick<RunRecord, 'priority' | 'partitionKey' | 'deliveries'>,
-  queue: Pick<QueueKnobs, 'partitioned' | 'priorityEnabled'> | null,
+  queue: QueueOfRun | null,
 ): Pick<RunRecord, 'lane' | 'rank'> {
   const keyless = run.deliveries > 0 ? '' : null
   return {
@@ -59,7 +62,7 @@ function dueInstant(due: NewDue | null, now: EpochMs): EpochMs | null {
  */
 export function accept(
   start: NewRun,
-  { seq, startId, queue }: { readonly seq: number; readonly startId: string; readonly queue: QueueKnobs | null },
+  { seq, startId, queue }: { readonly seq: number; readonly startId: string; readonly queue: QueueOfRun | null },
   now: EpochMs,
 ): RunRecord {
   const dueAt = dueInstant(start.due, now)

@@ -25,7 +25,7 @@ const NO_EFFECTS: Effected = { rippled: false, refusals: [] }
 
 /** A history has no gaps, and to pass over an entry that says something new would be to lose it in silence. */
 export function checkEntries(rows: Rows, { runId, token, entries }: Recording): void {
-  if (held(rows, runId, token) === undefined) return
+  if (entries.length === 0 || held(rows, runId, token) === undefined) return
   let next = rows.nextEntry(runId)
   for (const entry of entries) {
     const { seq } = entry

@@ -4,8 +4,8 @@
  */
 import type { EpochMs } from '../../core/clock.ts'
 import type { AwaitedRun, KvChange, KvOutcome, NewCheckpoint, SignalOutcome } from '../commands.ts'
-import type { EncodedValue, QueueRecord, RunRecord, WaitRecord } from '../records.ts'
-import type { Transition } from '../transitions.ts'
+import type { EncodedValue, RunRecord, WaitRecord } from '../records.ts'
+import type { QueueOfRun, Transition } from '../transitions.ts'
 
 export interface Rows {
   readonly runs: RunRows
@@ -16,7 +16,7 @@ export interface Rows {
   readonly kvReceipts: ReceiptRows<KvOutcome>
 
   /** null: the internal queue, or one that is not registered. */
-  queue(name: string | null): QueueRecord | null
+  queue(name: string | null): QueueOfRun | null
   /** Stores what a transition made of a run: its row, its ending, past attempts, and what it waits for. */
   apply(transition: Transition): RunRecord
 

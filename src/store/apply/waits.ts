@@ -9,7 +9,7 @@ export class Waits implements WaitRows {
   /** Keys of open waits: the run they belong to, and their positions. */
   readonly #open = new Map<string, { readonly runId: string; readonly positions: Set<number> }>()
   /** Signals that came before anyone waited for them. */
-  readonly #buffered = new Map<string, EncodedValue>()
+  protected readonly buffered = new Map<string, EncodedValue>()
   /** What each suspended run waits for, and who waits for a run. */
   readonly #children = new Map<string, readonly AwaitedRun[]>()
   readonly #parents = new Map<string, Set<string>>()
@@ -27,8 +27,8 @@ export class Waits implements WaitRows {
 
   /** The caller has checked that no other run waits on the key. A buffered signal is taken at once. */
   open(runId: string, position: number, key: string): SignalWait {
-    const payload = this.#buffered.get(key)
-    this.#buffered.delete(key)
+    const payload = this.buffered.get(key)
+    if (this.buffered.delete(key)) this.onBuffered(key)
     const state = payload === undefined ? 'open' : 'signalled'
     return this.#put({ type: 'signal', runId, position, key, state, payload: payload ?? null })
   }
@@ -50,8 +50,9 @@ export class Waits implements WaitRows {
 
   /** True if it replaces a signal that nobody has waited for yet. */
   buffer(key: string, payload: EncodedValue): boolean {
-    const replaced = this.#buffered.has(key)
-    this.#buffered.set(key, payload)
+    const replaced = this.buffered.has(key)
+    this.buffered.set(key, payload)
+    this.onBuffered(key)
     return replaced
   }
 
@@ -67,9 +68,16 @@ export class Waits implements WaitRows {
     const waits = this.#signals.get(runId)
     waits?.delete(position)
     if (waits?.size === 0) this.#signals.delete(runId)
+    this.onChange(runId, position)
   }
 
   #put(wait: SignalWait): SignalWait {
+    this.onChange(wait.runId, wait.position)
+    return this.load(wait)
+  }
+
+  /** Puts a wait there as it is. */
+  load(wait: SignalWait): SignalWait {
     const waits = this.#signals.get(wait.runId) ?? new Map<number, SignalWait>()
     this.#signals.set(wait.runId, waits.set(wait.position, Object.freeze(wait)))
     if (wait.state !== 'open') {
@@ -88,6 +96,17 @@ export class Waits implements WaitRows {
     open.positions.delete(position)
     if (open.positions.size === 0) this.#open.delete(key)
   }
+
+  /** Puts a signal there that was buffered before. */
+  loadBuffered(key: string, payload: EncodedValue): void {
+    this.buffered.set(key, payload)
+  }
+
+  /** For a store that has to write down what was changed: the wait of a position was put or removed. */
+  protected onChange(_runId: string, _position: number): void {}
+
+  /** The signal of a key was buffered or taken. */
+  protected onBuffered(_key: string): void {}
 
   // ── Children ──────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -18,11 +18,11 @@ export function dispatch(test: Test): void {
 
 function sources(test: Test): void {
   test('a run is claimed from its queue, and from no other', async (world) => {
-    await world.enqueue(...runsOf('media', ['m']), ...runsOf('mail', ['n']), ...runsOf('', ['nameless']), 'internal')
+    await world.enqueue(...runsOf('media', ['m']), ...runsOf('mail', ['n']), ...runsOf(' ', ['nameless']), 'internal')
     assert.deepEqual(await world.claim(['t'], { sources: [] }), [])
     assert.deepEqual(await world.claim(['t'], { sources: [from('Media'), from('medi'), from('media ')] }), [])
     assert.deepEqual(await world.claimIds(['t1', 't2'], { sources: MEDIA }), ['m'])
-    assert.deepEqual(await world.claimIds(['t3', 't4'], { sources: [from('')] }), ['nameless'])
+    assert.deepEqual(await world.claimIds(['t3', 't4'], { sources: [from(' ')] }), ['nameless'])
     assert.deepEqual(await world.claimIds(['t5', 't6']), ['internal'])
     assert.equal((await world.run('n')).status, 'ENQUEUED')
   })

@@ -60,11 +60,11 @@ function accepting(test: Test): void {
     await world.enqueue(
       newRun('w', { kind: 'workflow' }),
       newRun('j', { kind: 'job', queue: 'media' }),
-      newRun('s', { kind: 'stepRunner', queue: '' }),
+      newRun('s', { kind: 'stepRunner', queue: ' ' }),
     )
     assertHas(await world.run('w'), { kind: 'workflow', queue: null })
     assertHas(await world.run('j'), { kind: 'job', queue: 'media' })
-    assertHas(await world.run('s'), { kind: 'stepRunner', queue: '' })
+    assertHas(await world.run('s'), { kind: 'stepRunner', queue: ' ' })
   })
 
   test('seq grows in the order of acceptance, within a command, a batch and beyond', async (world) => {

@@ -56,6 +56,7 @@ import { signal } from './signal.ts'
 import { situation } from './situation.ts'
 import { suspend } from './suspend.ts'
 import { time } from './time.ts'
+import { transact } from './transact.ts'
 import { values } from './values.ts'
 import { version } from './version.ts'
 import { wait } from './wait.ts'
@@ -109,6 +110,7 @@ const AREAS: Readonly<Record<string, (test: Test, capabilities: StoreCapabilitie
   children,
   'cancelled together': cascade,
   perform,
+  transactions: transact,
   'staged effects': effects,
   'key-values': kv,
   scan,

@@ -17,6 +17,7 @@ import type { ManualClock } from './manual-clock.ts'
 import { Commands } from './model-commands.ts'
 import type { CommitOperation, DrawnSource, Operation } from './model-operations.ts'
 import { LANE_LIMITS } from './model-operations.ts'
+import { settled } from './settled.ts'
 import { claimRequest } from './sources.ts'
 
 const LEASE_MS = 10_000
@@ -196,7 +197,9 @@ function namesOfStart({
 
 async function answersOf(store: Store, commands: readonly Command[]): Promise<readonly Outcome[]> {
   const outcomes: Outcome[] = []
-  while (outcomes.length < commands.length) outcomes.push(...(await store.commit(commands.slice(outcomes.length))))
+  while (outcomes.length < commands.length) {
+    outcomes.push(...(await settled(await store.commit(commands.slice(outcomes.length)))))
+  }
   return outcomes
 }
 

@@ -48,7 +48,9 @@ function texts(test: Test): void {
     for (const [n, text] of ODD_TEXTS.entries()) {
       const id = `run ${n}${text}`
       const token = `token ${n}${text}`
-      const given = { definition: text, input: text, inputHash: text, queue: text } as const
+      // A queue always has a name, so a store may keep the empty one for the internal queue.
+      const named = `queue ${text}`
+      const given = { definition: text, input: text, inputHash: text, queue: named } as const
       const claim = newClaim(token, { owner: `owner ${n}${text}` })
       await world.commit({ type: 'enqueue', commandId: `c ${n}${text}`, runs: [newRun(id, { ...given, claim })] })
       const row = await world.run(id)
@@ -59,7 +61,7 @@ function texts(test: Test): void {
           id,
           definition: text,
           inputHash: text,
-          queue: text,
+          queue: named,
           owner: claim.owner,
           startId: `c ${n}${text}`,
           token,

@@ -30,6 +30,7 @@ import type {
 import type { CheckpointRecord, Ending, QueueRecord, RunRecord, WaitRecord } from '../records.ts'
 import { newClaim, newRun, numbered, SUCCEED } from './makers.ts'
 import { ManualClock } from './manual-clock.ts'
+import { settled } from './settled.ts'
 import { assertClaim, type ClaimFields, claimRequest, newQueue } from './sources.ts'
 
 /** A database that a test may fill; nothing else uses it. */
@@ -103,7 +104,7 @@ export class World {
   }
 
   async commit<C extends Command>(command: C, store: Store = this.store): Promise<OutcomeOf<C>> {
-    const outcomes = await store.commit([command])
+    const outcomes = await settled(await store.commit([command]))
     assert.equal(outcomes.length, 1, 'one outcome for one command')
     const [outcome] = outcomes
     assert.ok(outcome !== undefined && answers(command, outcome), `no outcome of '${command.type}': ${outcome?.type}`)
@@ -117,7 +118,7 @@ export class World {
       const rest = commands.slice(outcomes.length)
       const answered = await store.commit(rest)
       assert.ok(answered.length >= 1 && answered.length <= rest.length, 'at least one outcome, at most one a command')
-      outcomes.push(...answered)
+      outcomes.push(...(await settled(answered)))
     }
     return outcomes
   }
