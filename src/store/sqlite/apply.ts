@@ -1,10 +1,11 @@
 /** Stores what a transition made of a run, with all that follows from it in the same transaction. */
+
+import { number } from '../columns.ts'
 import type { RunRecord } from '../records.ts'
 import { isTerminal } from '../records.ts'
 import type { Transition } from '../transitions.ts'
 import * as transitions from '../transitions.ts'
 import { appendAttempts } from './attempts.ts'
-import { number } from './columns.ts'
 import { addStart, isLaned, openLane, removeStart, updateResume } from './lanes.ts'
 import { insertEnding, RUN_COLUMNS, runAt, toRun, updateClaimed, updateRun, updateSettled } from './runs.ts'
 import type { Transaction } from './transaction.ts'
@@ -24,9 +25,11 @@ export function applyTransition(transaction: Transaction, before: RunRecord, tra
 function store(transaction: Transaction, before: RunRecord, { run, ending, attempts }: Transition): void {
   const { database } = transaction
   if (run.status === 'PENDING' && before.status !== 'PENDING') updateClaimed(database, run)
-  else if (ending !== null && before.status === 'PENDING' && run.token !== null) updateSettled(database, run)
-  else updateRun(database, run)
-  if (ending !== null) insertEnding(database, run.seq, ending)
+  else if (ending !== null && before.status === 'PENDING' && run.token !== null) updateSettled(database, run, ending)
+  else {
+    updateRun(database, run)
+    if (ending !== null) insertEnding(database, run.seq, ending)
+  }
   if (attempts.length > 0) appendAttempts(database, run.seq, attempts)
   if (before.status === 'WAITING' && run.status === 'PENDING') forgetAwaited(database, run.seq)
   followInLane(transaction, before, run)
@@ -52,7 +55,7 @@ select exists (select 1 from perdure_waits where run = ?),
   exists (select 1 from perdure_waits indexed by perdure_waits_runs where type = 'child' and key = ?)`
 export const CHILDREN = `
 select ${RUN_COLUMNS} from perdure_runs indexed by perdure_runs_children
-where parent_id = ? and status in ('ENQUEUED', 'DELAYED', 'PENDING', 'WAITING') order by seq`
+where parent_id = ? and ended_at is null order by seq`
 
 /** Wakes whoever waits for a run that has ended, and cancels its children. Answers those that have ended with it. */
 function followEnd(transaction: Transaction, run: RunRecord): readonly RunRecord[] {

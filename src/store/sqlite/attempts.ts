@@ -1,6 +1,7 @@
 /** Past attempts of runs. The current one is not stored: the run's row tells it. */
+
+import { failureKindOrNull, number, numberOrNull, textOrNull, word } from '../columns.ts'
 import type { AttemptRecord } from '../records.ts'
-import { failureKindOrNull, number, numberOrNull, textOrNull, word } from './columns.ts'
 import type { Database } from './database.ts'
 import type { Row } from './driver.ts'
 

@@ -7,7 +7,7 @@
  */
 import type { Clock } from '../../core/clock.ts'
 import { StoreUnavailableError } from '../../core/errors.ts'
-import { number, text, UnreadableValueError } from './columns.ts'
+import { number, text, UnreadableValueError } from '../columns.ts'
 import type { Connection, Driver, Statement } from './driver.ts'
 import { loadDriver } from './drivers/load.ts'
 import { identityOf, inspectFile } from './file.ts'
@@ -113,6 +113,40 @@ export class Database {
     return this.#patiently(() => this.#transaction(body))
   }
 
+  /** Another connection to the same file, for SQL of users: foreign keys are checked there, as drivers do. */
+  connectAgain(): Database {
+    this.#assertInPlace()
+    const connection = connect(this.driver, this.path)
+    connection.exec('pragma foreign_keys = on')
+    const again = new Database(this.driver, connection, this)
+    again.#schemaCookie = this.#schemaCookie
+    return again
+  }
+
+  /** Begins a write transaction that lasts. Throws at once if another connection is in the way. */
+  begin(): void {
+    this.#assertInPlace()
+    this.prepare('begin immediate').run()
+    try {
+      this.#assertKnownSchema()
+    } catch (error) {
+      this.rollback()
+      throw error
+    }
+  }
+
+  rollback(): void {
+    try {
+      this.prepare('rollback').run()
+    } catch {
+      // SQLite rolls back by itself on some errors (a full disk), and then there is no transaction to end.
+    }
+  }
+
+  get native(): unknown {
+    return this.#connection.native
+  }
+
   close(): void {
     this.#statements.clear()
     this.#connection.close()
@@ -134,7 +168,7 @@ export class Database {
   #transaction<T>(body: () => T): T {
     this.#assertInPlace()
     return this.#within('begin immediate', () => {
-      if (number(this.prepare(SCHEMA_COOKIE).get()?.[0]) !== this.#schemaCookie) this.#assertSchema()
+      this.#assertKnownSchema()
       return body()
     })
   }
@@ -146,7 +180,7 @@ export class Database {
       this.prepare('commit').run()
       return result
     } catch (error) {
-      this.#rollback()
+      this.rollback()
       throw error
     }
   }
@@ -158,18 +192,14 @@ export class Database {
     throw new StoreUnavailableError({ store: this.store, problem })
   }
 
-  #rollback(): void {
-    try {
-      this.prepare('rollback').run()
-    } catch {
-      // SQLite rolls back by itself on some errors (a full disk), and then there is no transaction to end.
-    }
-  }
-
   #migrate(): void {
     this.#assertInPlace()
     this.#within('begin immediate', () => migrate(this.#connection, this.#opening))
     this.#assertSchema()
+  }
+
+  #assertKnownSchema(): void {
+    if (number(this.prepare(SCHEMA_COOKIE).get()?.[0]) !== this.#schemaCookie) this.#assertSchema()
   }
 
   /** Throws if a newer version of the library has migrated the file since. Others may change the schema, too. */

@@ -1,5 +1,6 @@
 /** Commands of the run that is being worked on, all of them under the fence. */
 
+import { number, numberOrNull } from '../columns.ts'
 import type {
   CheckpointCommand,
   ExpireCommand,
@@ -17,9 +18,9 @@ import { isTerminal } from '../records.ts'
 import * as transitions from '../transitions.ts'
 import { applyTransition } from './apply.ts'
 import { findHeld, findRecorded, newEntries, record } from './checkpoints.ts'
-import { flag, numberOrNull } from './columns.ts'
+import { flag } from './columns.ts'
 import { act, startIdOf } from './effects.ts'
-import { findRun, runAt, toStatus } from './runs.ts'
+import { findRun, runAt, toStatus, updateSettled } from './runs.ts'
 import type { Transaction } from './transaction.ts'
 import { awaitRuns, findOpenWaits, findWait, hasSignalled, openWait, resolveWait, toOutcome } from './waits.ts'
 
@@ -42,6 +43,43 @@ export function checkpoint(transaction: Transaction, command: CheckpointCommand)
 }
 
 export function settle(transaction: Transaction, command: SettleCommand): FencedOutcome {
+  return succeed(transaction, command) ?? settleInFull(transaction, command)
+}
+
+export const FENCED_END = `
+select seq, (select max(c.seq) from perdure_checkpoints c where c.run = r.seq)
+from perdure_runs r where id = ? and status = 'PENDING' and token = ? and cancel_requested = 0 and lane = ''
+  and not exists (select 1 from perdure_queues q where q.name = r.queue and q.partitioned = 1)
+  and not exists (select 1 from perdure_waits w where w.run = r.seq)
+  and not exists (select 1 from perdure_waits w indexed by perdure_waits_runs where w.type = 'child' and w.key = r.id)`
+
+/**
+ * The end of most runs, of which nothing follows: so few columns are looked at, and so few are changed. What becomes of
+ * them is what `settleInFull` would do. undefined: this is none of them.
+ */
+function succeed(transaction: Transaction, command: SettleCommand): FencedOutcome | undefined {
+  const { database, now } = transaction
+  const { runId, token, entries, settlement } = command
+  if (settlement.type !== 'succeed') return undefined
+  const row = database.prepare(FENCED_END).get(runId, token)
+  if (row === undefined) return undefined
+  const [seq, last] = [number(row[0]), numberOrNull(row[1])]
+  const before = transaction.ripples
+  const refusals = record(transaction, { seq, token, last, cancelRequested: false, waits: false }, entries)
+  const ending = { status: 'SUCCESS', output: settlement.output } as const
+  updateSettled(database, { seq, status: 'SUCCESS', endedAt: now, failureKind: null }, ending)
+  return {
+    type: 'applied',
+    status: 'SUCCESS',
+    ending,
+    cancelRequested: false,
+    dueAt: null,
+    rippled: transaction.ripples > before,
+    refusals,
+  }
+}
+
+function settleInFull(transaction: Transaction, command: SettleCommand): FencedOutcome {
   const { database, now } = transaction
   const { token, settlement } = command
   const run = findRun(database, command.runId)

@@ -21,6 +21,8 @@ export interface Connection {
   /** Runs statements without values or results. */
   exec(sql: string): void
   close(): void
+  /** The driver's own object, for SQL of users. */
+  readonly native: unknown
 }
 
 export type DriverName = 'node:sqlite' | 'better-sqlite3'

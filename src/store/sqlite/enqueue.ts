@@ -97,7 +97,7 @@ function acceptOrFind(
 
 export const DEDUP_HOLDER = `
 select ${RUN_COLUMNS} from perdure_runs indexed by perdure_runs_dedup
-where dedup_id is not null and status in ('ENQUEUED', 'DELAYED', 'PENDING', 'WAITING') and queue = ? and dedup_id = ?`
+where dedup_id is not null and ended_at is null and queue = ? and dedup_id = ?`
 
 /** The run that holds a deduplication id, as it has not ended. */
 export function findHolder(database: Database, queue: string, dedupId: string): RunRecord | undefined {

@@ -1,7 +1,8 @@
 /** The KV space. */
+
+import { text } from '../columns.ts'
 import type { KvChange, KvOutcome, KvPut } from '../commands.ts'
 import type { EncodedValue, KvRecord } from '../records.ts'
-import { text } from './columns.ts'
 import type { Database } from './database.ts'
 
 export const VALUE_OF = 'select value from perdure_kv where key = ?'

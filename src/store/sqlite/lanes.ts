@@ -12,8 +12,8 @@
  * finds out corrects; never too late. So whatever can open a lane comes by here.
  */
 import { invariant } from '../../core/invariant.ts'
+import { number, text } from '../columns.ts'
 import type { QueueRecord, RunRecord } from '../records.ts'
-import { number, text } from './columns.ts'
 import type { Database } from './database.ts'
 
 /** A run of a partitioned queue, and of one of its lanes. */

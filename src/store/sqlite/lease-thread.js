@@ -11,7 +11,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 
 /**
  * @typedef {import('./lease-thread-host.ts').ThreadData} ThreadData
- * @typedef {import('./lease-thread-host.ts').ThreadOrder} ThreadOrder
+ * @typedef {import('../lease-thread-host.ts').ThreadOrder} ThreadOrder
  * @typedef {import('./lease-thread-host.ts').ThreadConnection} ThreadConnection
  */
 

@@ -1,9 +1,10 @@
 /** The lease lane: renewing claims, and taking away those that ended. */
 import type { EpochMs } from '../../core/clock.ts'
+import { number, numberOrNull, text } from '../columns.ts'
 import type { HeldClaim, ReclaimedRun, ReclaimOutcome, ReclaimRequest, RenewOutcome } from '../contract.ts'
 import * as transitions from '../transitions.ts'
 import { applyTransition } from './apply.ts'
-import { flag, number, numberOrNull, text } from './columns.ts'
+import { flag } from './columns.ts'
 import type { Database } from './database.ts'
 import { runAt } from './runs.ts'
 import { Transaction } from './transaction.ts'
@@ -29,8 +30,9 @@ export function renew(database: Database, claims: readonly HeldClaim[], leaseMs:
 /** More would block the event loop for too long. */
 const MOST_RECLAIMED = 200
 
+/** Claims are few at any time: walking them costs less than an index that every claim would write. */
 export const EXPIRED = `
-select seq from perdure_runs indexed by perdure_runs_leases
+select seq from perdure_runs indexed by perdure_runs_claims
 where status = 'PENDING' and lease_until <= ? order by lease_until limit ?`
 export const HELD_BY = `
 select seq from perdure_runs indexed by perdure_runs_claims
@@ -64,14 +66,14 @@ export function reclaim(database: Database, { deadOwners, limit }: ReclaimReques
 }
 
 export const NEXT_EXPIRY = `
-select min(lease_until) from perdure_runs indexed by perdure_runs_leases where status = 'PENDING'`
+select min(lease_until) from perdure_runs indexed by perdure_runs_claims where status = 'PENDING'`
 
 export function nextExpiry(database: Database): EpochMs | null {
   return numberOrNull(database.prepare(NEXT_EXPIRY).get()?.[0] ?? null)
 }
 
 export const CANCEL_REQUESTS = `
-select id, token from perdure_runs indexed by perdure_runs_cancels
+select id, token from perdure_runs indexed by perdure_runs_claims
 where status = 'PENDING' and cancel_requested = 1 and owner = ?`
 
 export function cancelRequests(database: Database, owner: string): readonly HeldClaim[] {

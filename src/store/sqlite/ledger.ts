@@ -1,8 +1,8 @@
 /** The ledger of starts of each lane, for rate limits (store/limits.ts says how they are counted). */
 import type { EpochMs } from '../../core/clock.ts'
+import { number, text } from '../columns.ts'
 import type { RateLimit, RateRoom } from '../limits.ts'
 import { rateRoom } from '../limits.ts'
-import { number, text } from './columns.ts'
 import type { Database } from './database.ts'
 
 /** Which ledger is meant. */

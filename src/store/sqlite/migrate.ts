@@ -8,13 +8,14 @@
  */
 import type { Clock } from '../../core/clock.ts'
 import { StoreClockError, StoreCorruptError, StoreVersionError } from '../../core/errors.ts'
-import { number, text } from './columns.ts'
+import { number, text } from '../columns.ts'
 import type { Connection } from './driver.ts'
 import { MIGRATION_0001 } from './migrations/0001.ts'
 import { MIGRATION_0002 } from './migrations/0002.ts'
+import { MIGRATION_0003 } from './migrations/0003.ts'
 
 /** In order: migration n, counted from 1, leads to version n. */
-const MIGRATIONS: readonly string[] = [MIGRATION_0001, MIGRATION_0002]
+const MIGRATIONS: readonly string[] = [MIGRATION_0001, MIGRATION_0002, MIGRATION_0003]
 export const SCHEMA_VERSION = MIGRATIONS.length
 
 const HAS_META = `select count(*) from sqlite_schema where type = 'table' and name = 'perdure_meta'`

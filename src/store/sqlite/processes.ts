@@ -1,6 +1,7 @@
 /** Live processes that claim runs. */
+
+import { number, text, textOrNull, UnreadableValueError } from '../columns.ts'
 import type { ProcessRecord } from '../records.ts'
-import { number, text, textOrNull, UnreadableValueError } from './columns.ts'
 import type { Database } from './database.ts'
 
 const REGISTER = `

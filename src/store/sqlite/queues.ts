@@ -1,7 +1,9 @@
 /** Registered queues: their knobs, which hold for all processes. */
+
+import { number, numberOrNull, text, textOrNull, UnreadableValueError } from '../columns.ts'
 import type { NewQueue, QueueChange, QueueStats } from '../contract.ts'
 import type { QueueRecord, Retention } from '../records.ts'
-import { flag, number, numberOrNull, text, textOrNull, UnreadableValueError } from './columns.ts'
+import { flag } from './columns.ts'
 import type { Database } from './database.ts'
 import { deriveLanes, deriveRuns } from './derive.ts'
 import type { Row } from './driver.ts'

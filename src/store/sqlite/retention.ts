@@ -1,11 +1,12 @@
 /** Removes what nobody needs any more, a little at a time. */
 import type { EpochMs } from '../../core/clock.ts'
 import { realScheduler } from '../../core/scheduler.ts'
+import { number } from '../columns.ts'
 import type { SweepOutcome, SweepRequest } from '../contract.ts'
 import type { Retention, TerminalStatus } from '../records.ts'
-import { number, textOrNull } from './columns.ts'
 import { LONGEST_WORK_MS } from './commands.ts'
 import type { Database } from './database.ts'
+import { queuesOf } from './listing.ts'
 import { findQueue } from './queues.ts'
 import { areReceiptsOld, sweepReceipts } from './receipts.ts'
 import { NOTE_LAST_PLACE } from './runs.ts'
@@ -56,13 +57,6 @@ export function sweep(database: Database, request: SweepRequest): SweepOutcome {
   return { removed, nextAt: receipts === MOST_RECEIPTS_REMOVED ? Math.min(now, left ?? now) : left }
 }
 
-export const ENDED_QUEUE = `
-select queue from perdure_runs indexed by perdure_runs_ended
-where ended_at is not null and definition = ? and queue > ? order by queue limit 1`
-export const ENDED_ON_INTERNAL = `
-select 1 from perdure_runs indexed by perdure_runs_ended
-where ended_at is not null and definition = ? and queue is null limit 1`
-
 function endedLists(database: Database, { definitions }: SweepRequest): readonly EndedList[] {
   return definitions.flatMap(({ name, retention }) =>
     queuesOf(database, name).flatMap((queue) => {
@@ -74,16 +68,6 @@ function endedLists(database: Database, { definitions }: SweepRequest): readonly
       })
     }),
   )
-}
-
-/** The queues in which runs of a definition have ended. */
-function queuesOf(database: Database, definition: string): readonly (string | null)[] {
-  const queues: (string | null)[] = database.prepare(ENDED_ON_INTERNAL).get(definition) === undefined ? [] : [null]
-  const next = (after: string): string | null => {
-    return textOrNull(database.prepare(ENDED_QUEUE).get(definition, after)?.[0] ?? null)
-  }
-  for (let queue = next(''); queue !== null; queue = next(queue)) queues.push(queue)
-  return queues
 }
 
 export const FIRST_ENDED = `

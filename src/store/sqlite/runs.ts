@@ -1,8 +1,9 @@
 /** The rows of perdure_runs and what hangs on them one to one: inputs and endings. */
 import { invariant } from '../../core/invariant.ts'
+import { failureKind, failureKindOrNull, number, numberOrNull, text, textOrNull, word } from '../columns.ts'
 import type { EncodedValue, Ending, RunRecord, RunStatus } from '../records.ts'
 import { isTerminal, RUN_STATUSES } from '../records.ts'
-import { failureKind, failureKindOrNull, flag, number, numberOrNull, text, textOrNull, word } from './columns.ts'
+import { flag } from './columns.ts'
 import type { Database } from './database.ts'
 import type { Row } from './driver.ts'
 
@@ -84,19 +85,39 @@ export function firstFreePlace(database: Database): number {
 }
 
 /** Whatever is taken already, the id or a deduplication id: nothing is stored. */
-export const INSERT_RUN = `
+export const INSERT_CLAIMED = `
 insert into perdure_runs (seq, id, definition, kind, queue, priority, partition_key, lane, rank, dedup_id, status,
-  input_hash, due_at, token, owner, lease_until, epoch, version, parent_id, deliveries, attempt, crashes,
-  max_recoveries, timeout_ms, deadline_at, cancel_requested, created_at, started_at, ended_at, failure_kind, start_id,
-  operation_id)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  input_hash, due_at, parent_id, max_recoveries, timeout_ms, created_at, start_id, input, token, owner, lease_until,
+  version, deliveries, attempt, deadline_at, started_at, epoch, crashes, cancel_requested)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0)
+on conflict do nothing`
+/** The same of a run that is not claimed at once. Each value that is given costs as much as a small index. */
+export const INSERT_UNCLAIMED = `
+insert into perdure_runs (seq, id, definition, kind, queue, priority, partition_key, lane, rank, dedup_id, status,
+  input_hash, due_at, parent_id, max_recoveries, timeout_ms, created_at, start_id, input,
+  deliveries, attempt, epoch, crashes, cancel_requested)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0)
 on conflict do nothing`
 export const INSERT_INPUT = 'insert into perdure_inputs (run, input) values (?, ?)'
 
-/** False: the id, or the deduplication id, is taken. */
+/** In characters; larger inputs and outputs are kept apart, so that the rows stay narrow. */
+const LARGEST_INLINE = 512
+
+const isLarge = (value: EncodedValue): boolean => value.length > LARGEST_INLINE
+
+/** A run as it was just accepted. False: the id, or the deduplication id, is taken. */
 export function insertRun(database: Database, run: RunRecord, input: EncodedValue): boolean {
+  const inline = isLarge(input) ? null : input
+  const written =
+    run.status === 'PENDING' ? insertClaimed(database, run, inline) : insertUnclaimed(database, run, inline)
+  if (!written) return false
+  if (inline === null) database.prepare(INSERT_INPUT).run(run.seq, input)
+  return true
+}
+
+function insertUnclaimed(database: Database, run: RunRecord, input: EncodedValue | null): boolean {
   const { changes } = database
-    .prepare(INSERT_RUN)
+    .prepare(INSERT_UNCLAIMED)
     .run(
       run.seq,
       run.id,
@@ -111,29 +132,49 @@ export function insertRun(database: Database, run: RunRecord, input: EncodedValu
       run.status,
       run.inputHash,
       run.dueAt,
+      run.parentId,
+      run.maxRecoveries,
+      run.timeoutMs,
+      run.createdAt,
+      run.startId,
+      input,
+    )
+  return Number(changes) > 0
+}
+
+function insertClaimed(database: Database, run: RunRecord, input: EncodedValue | null): boolean {
+  const { changes } = database
+    .prepare(INSERT_CLAIMED)
+    .run(
+      run.seq,
+      run.id,
+      run.definition,
+      run.kind ?? '',
+      run.queue,
+      run.priority,
+      run.partitionKey,
+      run.lane,
+      run.rank,
+      run.dedupId,
+      run.status,
+      run.inputHash,
+      run.dueAt,
+      run.parentId,
+      run.maxRecoveries,
+      run.timeoutMs,
+      run.createdAt,
+      run.startId,
+      input,
       run.token,
       run.owner,
       run.leaseUntil,
-      run.epoch,
       run.version,
-      run.parentId,
       run.deliveries,
       run.attempt,
-      run.crashes,
-      run.maxRecoveries,
-      run.timeoutMs,
       run.deadlineAt,
-      run.cancelRequested ? 1 : 0,
-      run.createdAt,
       run.startedAt,
-      run.endedAt,
-      run.failureKind,
-      run.startId,
-      run.operationId,
     )
-  if (Number(changes) === 0) return false
-  database.prepare(INSERT_INPUT).run(run.seq, input)
-  return true
+  return Number(changes) > 0
 }
 
 /** What any transition may change. */
@@ -195,12 +236,18 @@ export function updateClaimed(database: Database, run: RunRecord): void {
     )
 }
 
-/** What the end of a delivery changes if it ends the run. */
+/** What the end of a delivery changes if it ends the run: store/transitions.ts, `settle`. */
 export const UPDATE_SETTLED = `
-update perdure_runs set status = ?, due_at = null, lease_until = null, ended_at = ?, failure_kind = ? where seq = ?`
+update perdure_runs set status = ?, lease_until = null, ended_at = ?, failure_kind = ?, output = ? where seq = ?`
 
-export function updateSettled(database: Database, run: RunRecord): void {
-  database.prepare(UPDATE_SETTLED).run(run.status, run.endedAt, run.failureKind, run.seq)
+export function updateSettled(
+  database: Database,
+  run: Pick<RunRecord, 'seq' | 'status' | 'endedAt' | 'failureKind'>,
+  ending: Ending,
+): void {
+  const inline = ending.status === 'SUCCESS' && !isLarge(ending.output) ? ending.output : null
+  database.prepare(UPDATE_SETTLED).run(run.status, run.endedAt, run.failureKind, inline, run.seq)
+  if (inline === null) insertEnding(database, run.seq, ending)
 }
 
 export const INSERT_ENDING = 'insert into perdure_endings (run, output, error) values (?, ?, ?)'
@@ -218,7 +265,7 @@ export function deleteEnding(database: Database, seq: number): void {
 }
 
 export const INPUT_BY_ID = `
-select i.input from perdure_runs r join perdure_inputs i on i.run = r.seq where r.id = ?`
+select coalesce(r.input, (select i.input from perdure_inputs i where i.run = r.seq)) from perdure_runs r where r.id = ?`
 
 export function findInput(database: Database, id: string): EncodedValue | undefined {
   const row = database.prepare(INPUT_BY_ID).get(id)
@@ -226,7 +273,7 @@ export function findInput(database: Database, id: string): EncodedValue | undefi
 }
 
 export const ENDING_BY_ID = `
-select r.status, r.failure_kind, e.output, e.error
+select r.status, r.failure_kind, coalesce(r.output, e.output), e.error
 from perdure_runs r left join perdure_endings e on e.run = r.seq where r.id = ?`
 
 /** undefined: the run has not ended. */

@@ -1,7 +1,8 @@
 /** Why a run does not run, as far as the store knows, and what it would take. */
+
+import { number, text } from '../columns.ts'
 import type { Situation } from '../contract.ts'
 import type { QueueRecord, RunRecord } from '../records.ts'
-import { number, text } from './columns.ts'
 import type { Database } from './database.ts'
 import { laneOpensAt } from './ledger.ts'
 import { findQueue } from './queues.ts'

@@ -19,6 +19,7 @@ import type {
   ReclaimRequest,
   RenewOutcome,
   Situation,
+  SqlTransactions,
   Store,
   StoreCapabilities,
   SweepOutcome,
@@ -41,7 +42,7 @@ import { claim, lookForNothing } from './claim/claim.ts'
 import { applyBatch } from './commands.ts'
 import { Database } from './database.ts'
 import { findValue, scanValues } from './kv.ts'
-import { LeaseThreadHost } from './lease-thread-host.ts'
+import { startLeaseThread } from './lease-thread-host.ts'
 import * as leases from './leases.ts'
 import { listRuns } from './listing.ts'
 import * as processes from './processes.ts'
@@ -49,6 +50,7 @@ import * as queues from './queues.ts'
 import * as retention from './retention.ts'
 import { findEnding, findInput, findRun } from './runs.ts'
 import { situation } from './situation.ts'
+import { SqliteTransactions } from './transact.ts'
 import { findSignal } from './waits.ts'
 import { Wal } from './wal.ts'
 import { Watch } from './watch.ts'
@@ -67,6 +69,8 @@ interface Opened {
 export class SqliteStore implements Store {
   readonly name: string
   readonly capabilities: StoreCapabilities = { durable: true, shared: true }
+  readonly transactions: SqlTransactions
+  readonly #transactions: SqliteTransactions
   readonly #path: string
   #clock: Clock
   #everOpened = false
@@ -79,6 +83,11 @@ export class SqliteStore implements Store {
     // The file is opened later, and by more than one thread: a process that has changed its directory means the same.
     this.#path = resolve(path)
     this.#clock = clock
+    this.#transactions = new SqliteTransactions({
+      database: () => this.#require().database,
+      onWritten: () => this.#opened?.wal.written(),
+    })
+    this.transactions = this.#transactions
   }
 
   get clock(): Clock {
@@ -106,6 +115,7 @@ export class SqliteStore implements Store {
     return this.#inTurn(async () => {
       const opened = this.#opened
       if (opened === undefined) return
+      this.#transactions.close(this.name)
       this.#opened = undefined
       opened.watch.stop()
       opened.wal.close()
@@ -249,7 +259,7 @@ export class SqliteStore implements Store {
   leaseThread(options: LeaseThreadOptions): LeaseThread | null {
     const { database, leaseThreads } = this.#require()
     if (this.#clock.kind !== 'real') return null
-    const thread = new LeaseThreadHost(database, options)
+    const thread = startLeaseThread(database, options)
     leaseThreads.add(thread)
     return thread
   }
@@ -266,6 +276,7 @@ export class SqliteStore implements Store {
 
   async #write<T>(body: (database: Database) => T): Promise<T> {
     const { database, wal } = this.#require()
+    if (this.#transactions.locked) await this.#transactions.unlocked()
     const result = await database.write(() => body(this.#still(database)))
     wal.written()
     return result

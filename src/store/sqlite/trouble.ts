@@ -3,7 +3,7 @@
  * (corruption), or, for everything else, that the database refuses the command at hand.
  */
 import { PerdureError, StoreCorruptError, StoreUnavailableError } from '../../core/errors.ts'
-import { UnreadableValueError } from './columns.ts'
+import { UnreadableValueError } from '../columns.ts'
 import type { Driver } from './driver.ts'
 
 const BUSY: ReadonlySet<number> = new Set([5, 6])

@@ -1,8 +1,8 @@
 /** The versions that runs which may be claimed are bound to. */
-import { text } from './columns.ts'
+import { text } from '../columns.ts'
 import type { Database } from './database.ts'
 
-const CLAIMABLE = `r.version is not null and r.status in ('ENQUEUED', 'DELAYED', 'WAITING')`
+const CLAIMABLE = `r.version is not null and r.status <> 'PENDING' and r.ended_at is null`
 
 /** A table \`versions\` of them, for a recursive WITH; null comes last. Looks at each version once, not at its runs. */
 export const VERSIONS = `versions (version) as (

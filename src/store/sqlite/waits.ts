@@ -4,9 +4,10 @@
  * A wait for a signal is `open`, `signalled` or `expired`; of its key, at most one run has open ones. A wait for
  * another run is there only while the one that waits is suspended.
  */
+
+import { number, text, textOrNull, word } from '../columns.ts'
 import type { AwaitedRun, WaitOutcome } from '../commands.ts'
 import type { EncodedValue, WaitRecord } from '../records.ts'
-import { number, text, textOrNull, word } from './columns.ts'
 import type { Database } from './database.ts'
 
 const toState = word(['open', 'signalled', 'expired'] as const)

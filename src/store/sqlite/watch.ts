@@ -8,7 +8,7 @@
 import type { Timer } from '../../core/clock.ts'
 import { Emitter } from '../../core/events.ts'
 import { realScheduler } from '../../core/scheduler.ts'
-import { number } from './columns.ts'
+import { number } from '../columns.ts'
 import type { Database } from './database.ts'
 
 const LOOK_EVERY_MS = 25

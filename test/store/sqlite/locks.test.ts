@@ -91,7 +91,7 @@ describe('errors of SQLite', () => {
     const path = freshPath()
     const store = await openStore(path)
     const other = await connect(path)
-    other.exec(`create trigger refuse before insert on perdure_inputs when new.input = '"bad"'
+    other.exec(`create trigger refuse before insert on perdure_runs when new.input = '"bad"'
       begin select raise(abort, 'refused'); end`)
     const bad = newRun('bad', { input: '"bad"' })
     await expect(enqueue(store, newRun('good'), bad)).rejects.toThrow('refused')

@@ -64,8 +64,12 @@ const STATEMENTS = EXPORTS.flatMap(([statement, exported]) => {
 
 /** Walked from end to end: lists that a claim was given or has made, and what a statement has narrowed down before. */
 const WALKED = /: SCAN (s|o|d|v|asked|list|versions|owners|json_each|CONSTANT ROW|\(subquery-\d+\))( VIRTUAL TABLE.*)?$/
-/** Sorted or walked, as they are few: live claims; receipts, oldest first up to a limit; all lanes of a queue. */
-const FEW = /^(LIST_PENDING|HOLDERS|DELETE_RECEIPTS|OLDEST_RECEIPT|DERIVE_STARTS): /
+/**
+ * Sorted or walked, as they are few: live claims; the newest runs; receipts, oldest first up to a limit; all lanes of a
+ * queue. Or as a backlog that is claimed by other orders is listed by this one: LIST_CLAIMABLE, LIST_KEYLESS.
+ */
+const FEW =
+  /^(LIST_PENDING|LIST_NEW_ENQUEUED|LIST_CLAIMABLE|LIST_KEYLESS|EXPIRED|NEXT_EXPIRY|HOLDERS|DELETE_RECEIPTS|OLDEST_RECEIPT|DERIVE_STARTS): /
 
 const FILL = `
 with recursive n (i) as (select 1 union all select i + 1 from n where i < 20000)

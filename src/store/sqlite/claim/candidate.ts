@@ -1,6 +1,7 @@
 /** A run that may be claimed, as it is read. */
+
+import { text } from '../../columns.ts'
 import type { EncodedValue, RunRecord } from '../../records.ts'
-import { text } from '../columns.ts'
 import type { Row } from '../driver.ts'
 import { RUN_COLUMNS, RUN_WIDTH, toRun } from '../runs.ts'
 
@@ -10,7 +11,8 @@ export interface Candidate {
 }
 
 /** In the order that `toCandidate` reads. */
-export const CANDIDATE_COLUMNS = `${RUN_COLUMNS}, (select input from perdure_inputs where run = seq)`
+export const CANDIDATE_COLUMNS = `${RUN_COLUMNS},
+  coalesce(input, (select large.input from perdure_inputs large where large.run = seq))`
 
 export function toCandidate(row: Row): Candidate {
   return { run: toRun(row), input: text(row[RUN_WIDTH]) }

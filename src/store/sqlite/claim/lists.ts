@@ -4,7 +4,7 @@
  * at that the claimant may not take.
  */
 import type { EpochMs } from '../../../core/clock.ts'
-import { text, textOrNull, word } from '../columns.ts'
+import { text, textOrNull, word } from '../../columns.ts'
 import type { Database } from '../database.ts'
 import { isFullFor } from '../lanes.ts'
 import type { Sources, SurveyedSource } from './sources.ts'

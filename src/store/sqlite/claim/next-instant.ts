@@ -1,6 +1,6 @@
 /** When time alone may make something claimable. */
 import type { EpochMs } from '../../../core/clock.ts'
-import { numberOrNull } from '../columns.ts'
+import { numberOrNull } from '../../columns.ts'
 import type { Database } from '../database.ts'
 import { queuesOf, SERVED } from './lists.ts'
 import type { Survey } from './survey.ts'

@@ -1,6 +1,6 @@
 /** Delayed runs that are due become claimable, at their place. */
 import type { EpochMs } from '../../../core/clock.ts'
-import { number, textOrNull } from '../columns.ts'
+import { number, textOrNull } from '../../columns.ts'
 import type { Database } from '../database.ts'
 import { addStart } from '../lanes.ts'
 import type { List } from './lists.ts'

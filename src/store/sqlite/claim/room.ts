@@ -1,9 +1,9 @@
 /** What a source may still be given in this claim: by the claimant's own room, and by the limits of each lane. */
 import type { EpochMs } from '../../../core/clock.ts'
+import { number } from '../../columns.ts'
 import type { ClaimSource } from '../../contract.ts'
 import type { QueueRecord, RunRecord } from '../../records.ts'
 import * as transitions from '../../transitions.ts'
-import { number } from '../columns.ts'
 import type { Database } from '../database.ts'
 import { laneRateRoom, recordStarts } from '../ledger.ts'
 import type { SurveyedSource } from './sources.ts'

@@ -1,7 +1,7 @@
 /** What a claim leaves behind in the lanes of a queue: who comes next, and which are closed until when. */
 import type { EpochMs } from '../../../core/clock.ts'
 import { invariant } from '../../../core/invariant.ts'
-import { number, text } from '../columns.ts'
+import { number, text } from '../../columns.ts'
 import type { Database } from '../database.ts'
 import { removeStart, withOwner } from '../lanes.ts'
 import { laneOpensAt } from '../ledger.ts'

@@ -7,7 +7,7 @@
  */
 import type { EpochMs } from '../../../core/clock.ts'
 import { invariant } from '../../../core/invariant.ts'
-import { number, text } from '../columns.ts'
+import { number, text } from '../../columns.ts'
 import type { Database } from '../database.ts'
 import { fromLaneVersion, STARTS_OF_LANE, toLaneVersion } from '../lanes.ts'
 import type { Candidate } from './candidate.ts'

@@ -47,6 +47,7 @@ function connection(database: import('better-sqlite3').Database): Connection {
     close() {
       database.close()
     },
+    native: database,
   }
 }
 

@@ -41,6 +41,7 @@ function connection(database: NodeDatabase): Connection {
     prepare: (sql) => statement(database.prepare(sql)),
     exec: (sql) => database.exec(sql),
     close: () => database.close(),
+    native: database,
   }
 }
 
