@@ -1,4 +1,5 @@
 /** The public surface of `perdure`, listed by hand. Stores and testing tools have entries of their own. */
+export type { StartSql, StartSqlArgs, StartSqlOptions } from './api/caller-starts.ts'
 export { Client, type ClientOptions } from './api/client.ts'
 export type {
   ChildArgs,
@@ -22,9 +23,10 @@ export type { RetentionOption } from './api/retention.ts'
 export type { Attempt, Run, RunDetails, StepRecord } from './api/run.ts'
 export type { ListOptions, RunPage, Runs } from './api/runs.ts'
 export type { Schema } from './api/schema.ts'
-export type { StartArgs, StartOptions } from './api/start-options.ts'
+export type { CallerTransaction, StartArgs, StartOptions } from './api/start-options.ts'
 export type { StartItem } from './api/starts.ts'
 export type { BackoffOptions, StepOptions } from './api/step-options.ts'
+export type { IsolationLevel, SqlTransaction, TransactionOptions } from './api/transaction.ts'
 export { type Define, define, type Workflow, type WorkflowOptions, workflow } from './api/workflow.ts'
 export type { Clock } from './core/clock.ts'
 export type { ErrorClass } from './core/codec.ts'
@@ -56,6 +58,8 @@ export {
   StoreUnavailableError,
   StoreVersionError,
   TimeoutError,
+  TransactionClosedError,
+  TransactionTooLongError,
   UnknownDefinitionError,
   UnknownQueueError,
   ValidationError,

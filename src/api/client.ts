@@ -7,6 +7,7 @@ import { checkOptions } from '../core/options.ts'
 import { type Logger, logEvents } from '../observe/log.ts'
 import { Hub } from '../runtime/hub.ts'
 import type { Store } from '../store/contract.ts'
+import type { StartSql, StartSqlArgs, StartSqlOptions } from './caller-starts.ts'
 import { Connection } from './connection.ts'
 import type { AnyDefinition, Definition, InputOf, OutputOf } from './definition.ts'
 import type { Handle } from './handle.ts'
@@ -84,16 +85,15 @@ export class Client<const Ds extends readonly AnyDefinition[] = readonly AnyDefi
    * @throws StoreClosedError after `close`.
    * In each case nothing is stored.
    */
-  async start<I, O>(definition: Definition<I, O, never>, ...args: StartArgs<NoInfer<I>>): Promise<Handle<O>>
-  async start<N extends Ds[number]['name']>(
+  start<I, O>(definition: Definition<I, O, never>, ...args: StartArgs<NoInfer<I>>): Promise<Handle<O>>
+  start<N extends Ds[number]['name']>(
     name: N,
     ...args: StartArgs<InputOf<Found<Ds, N>>>
   ): Promise<Handle<OutputOf<Found<Ds, N>>>>
-  async start(
+  start(
     target: AnyDefinition | string,
     ...[input, options]: [input?: unknown, options?: StartOptions]
   ): Promise<Handle<unknown>> {
-    this.#connection.assertOpen()
     return this.#operations.start(target, { input, options })
   }
 
@@ -104,17 +104,23 @@ export class Client<const Ds extends readonly AnyDefinition[] = readonly AnyDefi
    * @example
    * await client.startMany('convert', ['a', 'b'].map((file) => ({ input: file, options: { queue: 'media' } })))
    */
-  async startMany<I, O>(
-    definition: Definition<I, O, never>,
-    items: readonly StartItem<NoInfer<I>>[],
-  ): Promise<Handle<O>[]>
-  async startMany<N extends Ds[number]['name']>(
+  startMany<I, O>(definition: Definition<I, O, never>, items: readonly StartItem<NoInfer<I>>[]): Promise<Handle<O>[]>
+  startMany<N extends Ds[number]['name']>(
     name: N,
     items: readonly StartItem<InputOf<Found<Ds, N>>>[],
   ): Promise<Handle<OutputOf<Found<Ds, N>>>[]>
-  async startMany(target: AnyDefinition | string, items: readonly StartItem[]): Promise<Handle<unknown>[]> {
-    this.#connection.assertOpen()
+  startMany(target: AnyDefinition | string, items: readonly StartItem[]): Promise<Handle<unknown>[]> {
     return this.#operations.startMany(target, items)
+  }
+
+  /** See `Engine.startSql`; by name or by a definition object, as `start`. */
+  startSql<I>(definition: Definition<I, unknown, never>, ...args: StartSqlArgs<NoInfer<I>>): Promise<StartSql>
+  startSql<N extends Ds[number]['name']>(name: N, ...args: StartSqlArgs<InputOf<Found<Ds, N>>>): Promise<StartSql>
+  startSql(
+    target: AnyDefinition | string,
+    ...[input, options]: [input?: unknown, options?: StartSqlOptions]
+  ): Promise<StartSql> {
+    return this.#operations.startSql(target, { input, options })
   }
 
   /** The handle of a run by its id, typed by its definition (or the name of it), or as the caller says; nothing is looked up. */

@@ -1,30 +1,18 @@
 /** What a workflow's body is given: its durable calls, its state, its log. */
 
-import type { EpochMs } from '../core/clock.ts'
-import { type Duration, toMs } from '../core/duration.ts'
-import { ConfigurationError } from '../core/errors.ts'
-import { checkName } from '../core/names.ts'
-import { booleanOption, checkOptions } from '../core/options.ts'
+import type { Duration } from '../core/duration.ts'
 import type { Logger } from '../observe/log.ts'
-import { silent } from '../observe/log.ts'
-import { argumentOf } from '../runtime/replay/argument.ts'
-import type { Call, CallRequest } from '../runtime/replay/call.ts'
-import { beginResult, beginStart, type ChildStart, startedRun } from '../runtime/replay/child.ts'
-import { DerivedRandom } from '../runtime/replay/derived.ts'
-import { beginNow } from '../runtime/replay/now.ts'
-import type { Pass } from '../runtime/replay/pass.ts'
-import { beginSendSignal } from '../runtime/replay/send-signal.ts'
-import { beginWait, type SignalResult } from '../runtime/replay/signal.ts'
-import { beginSleep } from '../runtime/replay/sleep.ts'
-import { runStep, type StepAttempt, type StepWork } from '../runtime/replay/step.ts'
-import type { AnyDefinition, BodyHost, Definition, Starter } from './definition.ts'
+import type { Attempt } from '../runtime/replay/attempts.ts'
+import type { SignalResult } from '../runtime/replay/signal.ts'
+import type { Definition } from './definition.ts'
 import type { StartArgs, StartOptions } from './start-options.ts'
-import { type StepOptions, stepPolicy } from './step-options.ts'
+import type { StepOptions } from './step-options.ts'
+import type { SqlTransaction, TransactionOptions } from './transaction.ts'
 
 export type { SignalResult }
 
 /** What a step's function is given. */
-export interface StepArgument extends StepAttempt {
+export interface StepArgument extends Attempt {
   /** Writes that are made together with the record of the step, or not at all. */
   readonly effects: StepEffects
 }
@@ -93,8 +81,8 @@ export interface ChildRun<O> {
 }
 
 /**
- * The context of a workflow's body. The durable calls (`step`, `sleep`, `sleepUntil`, `now`, `start`, a child's `result`,
- * `waitForSignal`, `sendSignal`) take a position where they are written, in the order of the calls, and record their
+ * The context of a workflow's body. The durable calls (`step`, `transaction`, `sleep`, `sleepUntil`, `now`, `start`, a child's
+ * `result`, `waitForSignal`, `sendSignal`) take a position where they are written, in the order of the calls, and record their
  * outcome there: a replay after a crash or a suspension walks the body again and gets the records instead of running
  * anything twice.
  *
@@ -127,6 +115,35 @@ export interface WorkflowContext<State> {
    */
   step<T>(name: string, fn: (step: StepArgument) => T | Promise<T>): Promise<T>
   step<T>(name: string, options: StepOptions, fn: (step: StepArgument) => T | Promise<T>): Promise<T>
+
+  /**
+   * Runs SQL in the store's own database (SQLite, PostgreSQL), in a transaction that also records the call: what the
+   * function has written and its value are committed together, or neither is. So it has its effects exactly once, however
+   * often the process dies. Everything goes through `tx`; what the function does elsewhere is done at least once.
+   *
+   * What it throws rolls everything back, and is recorded like a step's error, after the retries that the options allow.
+   * When other transactions or the database interfere (a serialization failure, a deadlock, a lost connection), the
+   * function is called again in a fresh transaction, which counts as no attempt: it must not change anything but the
+   * database.
+   *
+   * A run has one transaction open at a time. On SQLite it holds the file's write lock from its first statement on, for at
+   * most 5 seconds. See docs/transactions.md.
+   *
+   * @throws what the function threw on its last attempt, with name, message, cause and own fields.
+   * @throws StepTimeoutError when the last attempt took longer than `timeout`.
+   * @throws TransactionTooLongError when it held the write lock of SQLite for too long.
+   * @throws NestedDurableCallError at once, when called inside the function of a step or a transaction; and, recorded, when
+   *   another transaction of this run is open.
+   * @throws ConfigurationError at once, if the store has no SQL, as memory().
+   * @example
+   * const left = await ctx.transaction('take', async (tx) => {
+   *   const [row] = await tx.query<{ n: number }>('update stock set n = n - ? where item = ? returning n', [1, item])
+   *   if (row === undefined || row.n < 0) throw new SoldOut(item)
+   *   return row.n
+   * })
+   */
+  transaction<T>(name: string, fn: (tx: SqlTransaction) => T | Promise<T>): Promise<T>
+  transaction<T>(name: string, options: TransactionOptions, fn: (tx: SqlTransaction) => T | Promise<T>): Promise<T>
 
   /**
    * Waits for a duration (milliseconds, or '5m'); the wake instant is recorded and kept across crashes.
@@ -189,168 +206,4 @@ export interface WorkflowContext<State> {
   uuid(): string
   /** A number in [0, 1) derived from the run: every replay gets the same. */
   random(): number
-}
-
-export function workflowContext<State>(host: BodyHost, state: State): WorkflowContext<State> {
-  return new ReplayedContext(host, state)
-}
-
-/** Instants beyond this are no valid Date. */
-const LATEST_INSTANT_MS = 8.64e15
-
-class ReplayedContext<State> implements WorkflowContext<State> {
-  readonly state: State
-  readonly #pass: Pass
-  readonly #logger: Logger
-  readonly #prepare: Starter['prepare']
-  readonly #derived: DerivedRandom
-
-  constructor(host: BodyHost, state: State) {
-    this.state = state
-    this.#pass = host.pass
-    this.#logger = host.logger
-    this.#prepare = (start, placing) => host.starter.prepare(start, placing)
-    this.#derived = new DerivedRandom(host.pass.runId, () => host.pass.lineage)
-  }
-
-  get runId(): string {
-    return this.#pass.runId
-  }
-
-  get log(): Logger {
-    return this.#pass.replaying ? silent : this.#logger
-  }
-
-  step<T>(
-    name: string,
-    ...rest:
-      | [fn: (step: StepArgument) => T | Promise<T>]
-      | [options: StepOptions, fn: (step: StepArgument) => T | Promise<T>]
-  ): Promise<T> {
-    checkName('step', name)
-    const [options, body] = rest.length === 1 ? [undefined, rest[0]] : rest
-    if (typeof body !== 'function') {
-      throw new ConfigurationError({
-        option: `step '${name}'`,
-        problem: 'has no function',
-        allowed: 'step(name, options?, fn)',
-      })
-    }
-    const work: StepWork<AnyDefinition | string, StartOptions> = {
-      policy: stepPolicy(name, options),
-      body,
-      prepare: this.#prepare,
-    }
-    return this.#call<T>('step', name, this.step, (pass, call) => void runStep(pass, call, work))
-  }
-
-  sleep(duration: Duration): Promise<void> {
-    const ms = toMs(duration, 'ctx.sleep')
-    return this.#call('sleep', '', this.sleep, (pass, call) => beginSleep(pass, call, () => instantIn(pass, ms)))
-  }
-
-  sleepUntil(instant: Date): Promise<void> {
-    const wakeAt = instant instanceof Date ? instant.getTime() : Number.NaN
-    if (Number.isNaN(wakeAt)) {
-      throw new ConfigurationError({ option: 'ctx.sleepUntil', problem: 'is not a valid Date', allowed: 'a Date' })
-    }
-    return this.#call('sleep', '', this.sleepUntil, (pass, call) => beginSleep(pass, call, () => wakeAt))
-  }
-
-  now(): Promise<Date> {
-    return this.#call('now', '', this.now, beginNow)
-  }
-
-  start<O>(target: AnyDefinition | string, input?: unknown, options?: ChildOptions): Promise<ChildRun<O>> {
-    const definition = nameOf(target)
-    checkName('definition name', definition)
-    const { detached, forStart } = splitOptions(options)
-    const start: ChildStart = {
-      definition,
-      input: argumentOf(this.#pass.codec, input),
-      detached,
-      prepare: (given, placing) => this.#prepare({ target, input: given, options: forStart }, placing),
-    }
-    const begin = (pass: Pass, call: Call): void => void beginStart(pass, call, start)
-    return this.#call('start', definition, this.start, begin, (value) => new StartedChild<O>(this.#pass, value))
-  }
-
-  waitForSignal<T>(key: string, options: { readonly timeout?: Duration } = {}): Promise<SignalResult<T>> {
-    checkName('signal key', key)
-    checkOptions('ctx.waitForSignal', options, ['timeout'])
-    const { timeout } = options
-    const ms = timeout === undefined ? undefined : toMs(timeout, 'ctx.waitForSignal.timeout')
-    return this.#call('waitForSignal', key, this.waitForSignal, (pass, call) => {
-      void beginWait(pass, call, key, ms === undefined ? undefined : () => instantIn(pass, ms))
-    })
-  }
-
-  sendSignal(key: string, payload?: unknown): Promise<'delivered' | 'buffered' | 'replaced'> {
-    checkName('signal key', key)
-    const argument = argumentOf(this.#pass.codec, payload)
-    return this.#call('sendSignal', key, this.sendSignal, (pass, call) => {
-      void beginSendSignal(pass, call, key, argument)
-    })
-  }
-
-  uuid(): string {
-    return this.#derived.uuid()
-  }
-
-  random(): number {
-    return this.#derived.random()
-  }
-
-  /** What a call resolves to is what it recorded, decoded and presented: of the type that its verb recorded. */
-  #call<T>(
-    verb: string,
-    name: string,
-    method: CallRequest['method'],
-    begin: (pass: Pass, call: Call) => void,
-    present?: (value: unknown) => T,
-  ): Promise<T> {
-    const pass = this.#pass
-    const request = { verb, name, method, begin: (call: Call) => begin(pass, call) }
-    return pass.call(present === undefined ? request : { ...request, present }) as Promise<T>
-  }
-}
-
-class StartedChild<O> implements ChildRun<O> {
-  readonly id: string
-  readonly newlySubmitted: boolean
-  readonly #pass: Pass
-
-  constructor(pass: Pass, recorded: unknown) {
-    const { id, created } = startedRun(recorded)
-    this.id = id
-    this.newlySubmitted = created
-    this.#pass = pass
-  }
-
-  result(): Promise<O> {
-    const pass = this.#pass
-    const begin = (call: Call): void => void beginResult(pass, call, this.id)
-    // The stored output is what the definition's function, typed to give an O, returned.
-    return pass.call({ verb: 'result', name: this.id, method: this.result, begin }) as Promise<O>
-  }
-}
-
-/** What callers without types give may be anything, and is refused as no name. */
-function nameOf(target: AnyDefinition | string): unknown {
-  return typeof target === 'object' && target !== null ? target.name : target
-}
-
-/** What is said of a child, and the options of any start. What is no object is refused like any such options. */
-function splitOptions(options: ChildOptions | undefined): {
-  readonly detached: boolean
-  readonly forStart: StartOptions | undefined
-} {
-  if (typeof options !== 'object' || options === null) return { detached: false, forStart: options }
-  const { detached = false, ...forStart } = options
-  return { detached: booleanOption('ctx.start.detached', detached), forStart }
-}
-
-/** After so many milliseconds by the store's clock. */
-function instantIn({ clock }: Pass, ms: number): EpochMs {
-  return Math.min(clock.now() + ms, LATEST_INSTANT_MS)
 }

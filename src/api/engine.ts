@@ -9,6 +9,7 @@ import { logEvent, logEvents } from '../observe/log.ts'
 import type { Handler } from '../runtime/handler.ts'
 import { Hub } from '../runtime/hub.ts'
 import { Worker } from '../runtime/worker.ts'
+import type { StartSql, StartSqlArgs, StartSqlOptions } from './caller-starts.ts'
 import { Connection } from './connection.ts'
 import type { AnyDefinition, Definition, InputOf, OutputOf, Starter } from './definition.ts'
 import { type CheckedEngine, checkEngine, type EngineOptions } from './engine-options.ts'
@@ -105,16 +106,15 @@ export class Engine<const Ds extends readonly AnyDefinition[] = readonly AnyDefi
    * @throws InvalidIdError, InvalidDurationError, ConfigurationError for options that are not allowed.
    * In each case nothing is stored.
    */
-  async start<I, O>(definition: Definition<I, O, never>, ...args: StartArgs<NoInfer<I>>): Promise<Handle<O>>
-  async start<N extends Ds[number]['name']>(
+  start<I, O>(definition: Definition<I, O, never>, ...args: StartArgs<NoInfer<I>>): Promise<Handle<O>>
+  start<N extends Ds[number]['name']>(
     name: N,
     ...args: StartArgs<InputOf<Found<Ds, N>>>
   ): Promise<Handle<OutputOf<Found<Ds, N>>>>
-  async start(
+  start(
     target: AnyDefinition | string,
     ...[input, options]: [input?: unknown, options?: StartOptions]
   ): Promise<Handle<unknown>> {
-    this.#assertRunning()
     return this.#operations.start(target, { input, options })
   }
 
@@ -126,17 +126,33 @@ export class Engine<const Ds extends readonly AnyDefinition[] = readonly AnyDefi
    * @example
    * await engine.startMany(convert, ['a', 'b'].map((file) => ({ input: file, options: { queue: 'media' } })))
    */
-  async startMany<I, O>(
-    definition: Definition<I, O, never>,
-    items: readonly StartItem<NoInfer<I>>[],
-  ): Promise<Handle<O>[]>
-  async startMany<N extends Ds[number]['name']>(
+  startMany<I, O>(definition: Definition<I, O, never>, items: readonly StartItem<NoInfer<I>>[]): Promise<Handle<O>[]>
+  startMany<N extends Ds[number]['name']>(
     name: N,
     items: readonly StartItem<InputOf<Found<Ds, N>>>[],
   ): Promise<Handle<OutputOf<Found<Ds, N>>>[]>
-  async startMany(target: AnyDefinition | string, items: readonly StartItem[]): Promise<Handle<unknown>[]> {
-    this.#assertRunning()
+  startMany(target: AnyDefinition | string, items: readonly StartItem[]): Promise<Handle<unknown>[]> {
     return this.#operations.startMany(target, items)
+  }
+
+  /**
+   * The statement that starts a run, for you to execute in a transaction of PostgreSQL, with whatever driver you have:
+   * `text` and `values`, or `strings` and `values` for drivers that tag templates. Nothing is started before. The run is
+   * always enqueued, and can be awaited by its `id` once the transaction is committed. Checks what `start` checks, and
+   * throws what it throws; of an id or a `dedupId` that is taken, the statement tells.
+   *
+   * @throws ConfigurationError if the store is not in PostgreSQL.
+   * @example
+   * const { strings, values, id } = await engine.startSql(convert, 'intro', { queue: 'media' })
+   * await sql.begin((tx) => tx(strings, ...values)) // `postgres`; for others see docs/transactions.md
+   */
+  startSql<I>(definition: Definition<I, unknown, never>, ...args: StartSqlArgs<NoInfer<I>>): Promise<StartSql>
+  startSql<N extends Ds[number]['name']>(name: N, ...args: StartSqlArgs<InputOf<Found<Ds, N>>>): Promise<StartSql>
+  startSql(
+    target: AnyDefinition | string,
+    ...[input, options]: [input?: unknown, options?: StartSqlOptions]
+  ): Promise<StartSql> {
+    return this.#operations.startSql(target, { input, options })
   }
 
   /** The handle of a run by its id, typed by its definition (or the name of it), or as the caller says; nothing is looked up. */

@@ -71,9 +71,8 @@ export class RunHandle<O> implements Handle<O> {
     return run.status
   }
 
-  async result(options: { readonly timeout?: Duration } = {}): Promise<O> {
-    checkOptions('result', options, ['timeout'])
-    const timeoutMs = options.timeout === undefined ? undefined : toMs(options.timeout, 'result.timeout')
+  async result(options?: { readonly timeout?: Duration }): Promise<O> {
+    const timeoutMs = options === undefined ? undefined : timeoutOf(options)
     const hub = await this.#host.hub()
     const ended = await this.#ended(hub, timeoutMs)
     if (ended === 'missing') throw new RunNotFoundError({ runId: this.id })
@@ -127,4 +126,9 @@ export class RunHandle<O> implements Handle<O> {
     const attempts = async (): Promise<number> => (await store.runs([this.id]))[0]?.attempt ?? 0
     return { ok: false, error: await failureError(this.id, ending, { codec, attempts }) }
   }
+}
+
+function timeoutOf(options: { readonly timeout?: Duration }): number | undefined {
+  checkOptions('result', options, ['timeout'])
+  return options.timeout === undefined ? undefined : toMs(options.timeout, 'result.timeout')
 }

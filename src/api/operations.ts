@@ -4,6 +4,7 @@ import { QueueDeduplicatedError } from '../core/errors.ts'
 import type { Ids } from '../core/ids.ts'
 import { checkName, checkRunId } from '../core/names.ts'
 import type { AcceptedRun, SignalOutcome } from '../store/contract.ts'
+import type { StartSql, StartSqlItem } from './caller-starts.ts'
 import type { Connection } from './connection.ts'
 import type { AnyDefinition } from './definition.ts'
 import { type Handle, type HandleHost, RunHandle } from './handle.ts'
@@ -43,13 +44,21 @@ export class Operations {
     this.queues = queuesOf(hub)
   }
 
+  /** Refused once its engine or client has been told to end. */
   async start(target: AnyDefinition | string, item: StartItem): Promise<Handle<unknown>> {
+    this.#connection.assertOpen()
     return this.#handleOf(await this.#starts.start(target, item))
   }
 
   async startMany(target: AnyDefinition | string, items: readonly StartItem[]): Promise<Handle<unknown>[]> {
+    this.#connection.assertOpen()
     const accepted = await this.#starts.startMany(target, items)
     return accepted.map((run) => this.#handleOf(run))
+  }
+
+  async startSql(target: AnyDefinition | string, item: StartSqlItem): Promise<StartSql> {
+    this.#connection.assertOpen()
+    return await this.#starts.startSql(target, item)
   }
 
   handle(target: AnyDefinition | string, id?: string): Handle<unknown> {

@@ -48,6 +48,16 @@ export interface StartOptions {
    * a new one.
    */
   readonly kv?: Readonly<Record<string, unknown>>
+  /**
+   * The client on which a transaction of yours is open, in the database of a PostgreSQL store: the start is part of it,
+   * and the run is there for others once it is committed. It is always enqueued. See docs/transactions.md.
+   */
+  readonly tx?: CallerTransaction
+}
+
+/** A client of `pg`, or whatever else runs a statement and answers with `{ rows }` or with the rows. */
+export interface CallerTransaction {
+  query(text: string, values: unknown[]): unknown
 }
 
 /** What follows a definition or its name: a definition without input is started without one. */
@@ -64,9 +74,22 @@ export interface CheckedStart {
   readonly dedup: NewDedup | null
   readonly partitionKey: string | null
   readonly kv: readonly (readonly [key: string, value: unknown])[]
+  readonly tx: CallerTransaction | undefined
 }
 
-const OPTIONS = ['id', 'timeout', 'queue', 'delay', 'runAt', 'priority', 'dedupId', 'dedupPolicy', 'partitionKey', 'kv']
+export const START_OPTIONS: readonly string[] = [
+  'id',
+  'timeout',
+  'queue',
+  'delay',
+  'runAt',
+  'priority',
+  'dedupId',
+  'dedupPolicy',
+  'partitionKey',
+  'kv',
+  'tx',
+]
 const NO_OPTIONS: CheckedStart = {
   id: undefined,
   timeoutMs: undefined,
@@ -76,6 +99,7 @@ const NO_OPTIONS: CheckedStart = {
   dedup: null,
   partitionKey: null,
   kv: [],
+  tx: undefined,
 }
 /** What every database has a column for. */
 const LOWEST_PRIORITY = -(2 ** 31)
@@ -84,8 +108,8 @@ const HIGHEST_PRIORITY = 2 ** 31 - 1
 /** @throws ConfigurationError, InvalidIdError, InvalidDurationError */
 export function checkStart(options: StartOptions | undefined): CheckedStart {
   if (options === undefined) return NO_OPTIONS
-  checkOptions('start', options, OPTIONS)
-  const { id, timeout, queue, priority, partitionKey, kv } = options
+  checkOptions('start', options, START_OPTIONS)
+  const { id, timeout, queue, priority, partitionKey, kv, tx } = options
   if (id !== undefined) checkNewRunId(id)
   if (queue !== undefined) checkOwnName('queue name', queue)
   if (partitionKey !== undefined) checkName('partition key', partitionKey)
@@ -98,6 +122,7 @@ export function checkStart(options: StartOptions | undefined): CheckedStart {
     dedup: dedupOf(options),
     partitionKey: partitionKey ?? null,
     kv: kv === undefined ? [] : entriesOf(kv),
+    tx,
   }
 }
 

@@ -33,8 +33,11 @@ interface Target extends Pick<Behaviour, 'queue' | 'maxRecoveries' | 'timeoutMs'
 export interface Catalogue {
   /** @throws UnknownDefinitionError, ConfigurationError, InvalidIdError */
   find(target: AnyDefinition | string): Target
-  /** Rejects with UnknownQueueError, or ConfigurationError for a partition key on a queue without partitions. */
-  checkPlace(queue: string, partitionKey: string | null): Promise<void>
+  /**
+   * Throws UnknownQueueError, or rejects with ConfigurationError for a partition key on a queue without partitions. undefined:
+   * the place is as it should be, as most are, and there is nothing to wait for.
+   */
+  checkPlace(queue: string, partitionKey: string | null): Promise<void> | undefined
 }
 
 export interface StartPlannerOptions {
@@ -54,9 +57,13 @@ export class StartPlanner implements Starter {
     const { codec, ids, catalogue } = this.#options
     const definition = catalogue.find(target)
     const start = checkStart(options)
+    if (placing !== undefined) checkOwnRecord(start)
     const queue = start.queue ?? definition.queue
     if (queue === null) checkUnqueued(start)
-    else await catalogue.checkPlace(queue, start.partitionKey)
+    else {
+      const look = catalogue.checkPlace(queue, start.partitionKey)
+      if (look !== undefined) await look
+    }
     if (definition.parseInput !== undefined) await definition.parseInput(input)
     const text = codec.encode(input)
     return {
@@ -84,6 +91,16 @@ export class StartPlanner implements Starter {
   }
 }
 
+/** What a body starts is part of the record of its call. */
+function checkOwnRecord({ tx }: CheckedStart): void {
+  if (tx === undefined) return
+  throw new ConfigurationError({
+    option: 'start.tx',
+    problem: 'what a body or a step starts is committed with its own record, and with nothing else',
+    allowed: 'engine.start with tx, outside of bodies or in that of ctx.transaction',
+  })
+}
+
 /** An engine starts what it has been given. */
 export function engineCatalogue(
   { behaviours, queues }: Pick<CheckedEngine, 'behaviours' | 'queues'>,
@@ -98,20 +115,24 @@ export function engineCatalogue(
       }
       return targetOf(found.definition, found.behaviour)
     },
-    checkPlace: async (queue, partitionKey) => {
+    checkPlace: (queue, partitionKey) => {
       const known = queues.get(queue)
       if (known === undefined) throw new UnknownQueueError({ queue, known: [...queues.keys()] })
-      if (partitionKey === null || known.registration.partitioned) return
+      if (partitionKey === null || known.registration.partitioned) return undefined
       // It may have been given partitions since this process began.
-      const { store } = await connection.open()
-      if ((await store.queues()).some(({ name, partitioned }) => name === queue && partitioned)) return
-      throw new ConfigurationError({
-        option: 'start.partitionKey',
-        problem: `queue '${queue}' is not partitioned`,
-        allowed: `partitionKey on a queue with partitioned: true`,
-      })
+      return checkPartitioned(queue, connection)
     },
   }
+}
+
+async function checkPartitioned(queue: string, connection: Connection): Promise<void> {
+  const { store } = await connection.open()
+  if ((await store.queues()).some(({ name, partitioned }) => name === queue && partitioned)) return
+  throw new ConfigurationError({
+    option: 'start.partitionKey',
+    problem: `queue '${queue}' is not partitioned`,
+    allowed: `partitionKey on a queue with partitioned: true`,
+  })
 }
 
 /** A client starts anything by name, on any queue: who runs it knows more. A definition object tells what it is. */
@@ -126,7 +147,7 @@ export const clientCatalogue: Catalogue = {
       allowed: 'what workflow(...) gives, or a text',
     })
   },
-  checkPlace: async () => {},
+  checkPlace: () => undefined,
 }
 
 function byName(name: string): Target {

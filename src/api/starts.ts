@@ -6,9 +6,10 @@ import { checkOptions } from '../core/options.ts'
 import type { Hub } from '../runtime/hub.ts'
 import { refusalError } from '../runtime/refusal.ts'
 import type { Worker } from '../runtime/worker.ts'
-import type { AcceptedRun, NewRun } from '../store/contract.ts'
+import type { AcceptedRun, EnqueueCommand, EnqueueOutcome, NewClaim, NewRun } from '../store/contract.ts'
+import { callerStartsOf, checkStartSql, type StartSql, type StartSqlItem, transactionOf } from './caller-starts.ts'
 import type { AnyDefinition, Definition, Named } from './definition.ts'
-import type { StartOptions } from './start-options.ts'
+import type { CallerTransaction, StartOptions } from './start-options.ts'
 import type { StartPlanner } from './start-planner.ts'
 
 export interface StartsOptions {
@@ -39,7 +40,7 @@ export class Starts {
 
   async start(target: AnyDefinition | string, { input, options }: StartItem): Promise<AcceptedRun> {
     const run = await this.#options.planner.prepare({ target, input, options })
-    const [accepted] = await this.#submit([run])
+    const [accepted] = await this.#accept([run], options?.tx)
     invariant(accepted !== undefined, 'a start is answered')
     return accepted
   }
@@ -54,35 +55,57 @@ export class Starts {
     }
     const { planner } = this.#options
     for (const item of items) checkOptions('startMany', item, ['input', 'options'])
+    const tx = transactionOf(items)
     const runs: NewRun[] = []
     for (const { input, options } of items) runs.push(await planner.prepare({ target, input, options }))
-    return runs.length === 0 ? [] : this.#submit(runs)
+    return runs.length === 0 ? [] : this.#accept(runs, tx)
+  }
+
+  async startSql(target: AnyDefinition | string, item: StartSqlItem): Promise<StartSql> {
+    const { options, onConflict } = checkStartSql(item.options)
+    const run = await this.#options.planner.prepare({ target, input: item.input, options })
+    const { store } = await this.#options.hub()
+    const call = callerStartsOf(store, 'startSql').sql(run, this.#options.ids.next(), onConflict)
+    return { ...call, id: run.id }
+  }
+
+  #accept(planned: readonly NewRun[], tx: CallerTransaction | undefined): Promise<readonly AcceptedRun[]> {
+    return tx === undefined ? this.#submit(planned) : this.#submitWithin(tx, planned)
+  }
+
+  /** What the caller may never commit is begun by nobody, so it is always enqueued. */
+  async #submitWithin(tx: CallerTransaction, runs: readonly NewRun[]): Promise<readonly AcceptedRun[]> {
+    const hub = await this.#options.hub()
+    const starts = callerStartsOf(hub.store, 'start.tx')
+    const command: EnqueueCommand = { type: 'enqueue', commandId: this.#options.ids.next(), runs }
+    const outcome = await starts.start(tx, runs, command.commandId)
+    hub.lookAtStarts(command, outcome)
+    return acceptedOf(runs, outcome)
   }
 
   async #submit(planned: readonly NewRun[]): Promise<readonly AcceptedRun[]> {
     const { ids } = this.#options
     const hub = await this.#options.hub()
-    const runs = planned.map((run) => (run.queue === null ? this.#claimHere(run) : run))
-    const begun = new Set<NewRun>()
+    let slots = 0
+    const runs = planned.map((run) => {
+      const claim = run.queue === null ? this.#options.worker?.reserve() : undefined
+      if (claim === undefined) return run
+      slots += 1
+      return claimed(run, claim)
+    })
     try {
       const outcome = await hub.submit({ type: 'enqueue', commandId: ids.next(), runs })
-      if (outcome.type !== 'accepted') throw refusalError(outcome, definitionOf(runs, outcome.id))
-      outcome.runs.forEach((accepted, index) => {
+      const answers = acceptedOf(runs, outcome)
+      answers.forEach((accepted, index) => {
         const run = runs[index]
         if (run === undefined || run.claim === null || !accepted.created) return
-        begun.add(run)
+        slots -= 1
         this.#begin(hub, run)
       })
-      return outcome.runs
+      return answers
     } finally {
-      for (const run of runs) if (run.claim !== null && !begun.has(run)) this.#options.worker?.giveUp()
+      for (; slots > 0; slots -= 1) this.#options.worker?.giveUp()
     }
-  }
-
-  /** A run without a queue runs here, claimed in the commit that records it, if there is room. */
-  #claimHere(run: NewRun): NewRun {
-    const claim = this.#options.worker?.reserve()
-    return claim === undefined ? run : { ...run, claim }
   }
 
   #begin(hub: Hub, run: NewRun): void {
@@ -91,6 +114,35 @@ export class Starts {
     const deadlineAt = timeoutMs === null ? null : hub.store.clock.now() + timeoutMs
     this.#options.worker?.begin({ runId, definition, token: claim.token, input, deadlineAt })
   }
+}
+
+/**
+ * The run with a claim: without a queue it runs here, claimed in the commit that records it. Written out, as most starts
+ * without a queue make one: spreading costs several times as much.
+ */
+function claimed(run: NewRun, claim: NewClaim): NewRun {
+  return {
+    id: run.id,
+    definition: run.definition,
+    kind: run.kind,
+    queue: run.queue,
+    priority: run.priority,
+    partitionKey: run.partitionKey,
+    dedup: run.dedup,
+    due: run.due,
+    input: run.input,
+    inputHash: run.inputHash,
+    maxRecoveries: run.maxRecoveries,
+    timeoutMs: run.timeoutMs,
+    parentId: run.parentId,
+    kv: run.kv,
+    claim,
+  }
+}
+
+function acceptedOf(runs: readonly NewRun[], outcome: EnqueueOutcome): readonly AcceptedRun[] {
+  if (outcome.type === 'accepted') return outcome.runs
+  throw refusalError(outcome, definitionOf(runs, outcome.id))
 }
 
 function definitionOf(runs: readonly NewRun[], id: string): string {

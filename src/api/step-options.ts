@@ -2,7 +2,7 @@
 import type { Backoff } from '../core/backoff.ts'
 import { type Duration, toMs } from '../core/duration.ts'
 import { checkFunction, checkOptions, integerOption, numberOption } from '../core/options.ts'
-import type { StepPolicy } from '../runtime/replay/step.ts'
+import type { AttemptPolicy } from '../runtime/replay/attempts.ts'
 
 export interface StepOptions {
   /** How often the function is called at most, until it succeeds. Default 1: no retries. */
@@ -27,7 +27,7 @@ export interface BackoffOptions {
 }
 
 const DEFAULT_BACKOFF: Backoff = { baseMs: 100, factor: 2, maxMs: 5_000, jitter: 0 }
-const DEFAULT_POLICY: StepPolicy = {
+const DEFAULT_POLICY: AttemptPolicy = {
   maxAttempts: 1,
   backoff: DEFAULT_BACKOFF,
   retryIf: undefined,
@@ -35,10 +35,16 @@ const DEFAULT_POLICY: StepPolicy = {
 }
 
 /** @throws ConfigurationError, InvalidDurationError */
-export function stepPolicy(name: string, options: StepOptions | undefined): StepPolicy {
+export function stepPolicy(name: string, options: StepOptions | undefined): AttemptPolicy {
   if (options === undefined) return DEFAULT_POLICY
-  const what = `step '${name}'`
-  checkOptions(what, options, ['maxAttempts', 'backoff', 'retryIf', 'timeout'])
+  checkOptions(`step '${name}'`, options, ATTEMPT_OPTIONS)
+  return attemptPolicy(`step '${name}'`, options)
+}
+
+export const ATTEMPT_OPTIONS = ['maxAttempts', 'backoff', 'retryIf', 'timeout'] as const
+
+/** Of options whose names have been checked. @throws ConfigurationError, InvalidDurationError */
+export function attemptPolicy(what: string, options: StepOptions): AttemptPolicy {
   const { maxAttempts, backoff, retryIf, timeout } = options
   if (retryIf !== undefined) checkFunction(`${what}.retryIf`, retryIf)
   return {

@@ -65,7 +65,16 @@ export interface ErrorFields {
     /** Where in the user's code the call was made; empty if it isn't known. */
     readonly site: string
   }
-  readonly NESTED_DURABLE_CALL: { readonly runId: string; readonly call: string; readonly step: string }
+  readonly NESTED_DURABLE_CALL: {
+    readonly runId: string
+    readonly call: string
+    /** The step or transaction. */
+    readonly step: string
+    /** It was called beside the transaction, not inside its body. */
+    readonly overlapping?: boolean
+  }
+  readonly TRANSACTION_CLOSED: { readonly runId: string; readonly transaction: string }
+  readonly TRANSACTION_TOO_LONG: { readonly runId: string; readonly transaction: string; readonly boundMs: number }
   readonly SIGNAL_KEY_TAKEN: { readonly runId: string; readonly key: string; readonly holder: string }
   readonly SERIALIZATION: { readonly path: string; readonly problem: string; readonly runId?: string }
   readonly STORE_UNAVAILABLE: { readonly store: string; readonly problem: string }
@@ -219,9 +228,26 @@ export const ERROR_TABLE: { readonly [Code in ErrorCode]: ErrorEntry<ErrorFields
   NESTED_DURABLE_CALL: {
     name: 'NestedDurableCallError',
     retryable: false,
-    message: ({ runId, call, step }) =>
-      `${call} was called inside the body of step ${shown(step)} of run ${runId}. A step is recorded as one unit: ` +
-      `make the call from the workflow's body, before or after the step.`,
+    message: ({ runId, call, step, overlapping }) =>
+      overlapping === true
+        ? `${call} was called while transaction ${shown(step)} of run ${runId} was open. A run has one transaction at a ` +
+          `time: await the one before the other is called.`
+        : `${call} was called inside the body of step ${shown(step)} of run ${runId}. A step is recorded as one unit: ` +
+          `make the call from the workflow's body, before or after the step.`,
+  },
+  TRANSACTION_CLOSED: {
+    name: 'TransactionClosedError',
+    retryable: false,
+    message: ({ runId, transaction }) =>
+      `Transaction ${shown(transaction)} of run ${runId} has ended, by its body's end, an abort, or a statement of its ` +
+      `own. Await every statement before the body returns, heed tx.signal, and leave begin, commit and rollback to perdure.`,
+  },
+  TRANSACTION_TOO_LONG: {
+    name: 'TransactionTooLongError',
+    retryable: true,
+    message: ({ runId, transaction, boundMs }) =>
+      `Transaction ${shown(transaction)} of run ${runId} held the write lock of its database for ${boundMs} ms and was ` +
+      `rolled back. Do what takes long (calls of services, computations) in a step before it.`,
   },
   SIGNAL_KEY_TAKEN: {
     name: 'SignalKeyTakenError',

@@ -220,9 +220,36 @@ export class NestedDurableCallError
   declare readonly runId: string
   declare readonly call: string
   declare readonly step: string
+  declare readonly overlapping?: boolean
 
   constructor(details: Fields<'NESTED_DURABLE_CALL'>, options?: ErrorOptions) {
     super('NESTED_DURABLE_CALL', details, options)
+  }
+}
+
+/** The transaction that a statement was meant for has ended. */
+export class TransactionClosedError extends PerdureError<'TRANSACTION_CLOSED'> implements Fields<'TRANSACTION_CLOSED'> {
+  static override readonly code = 'TRANSACTION_CLOSED'
+  declare readonly runId: string
+  declare readonly transaction: string
+
+  constructor(details: Fields<'TRANSACTION_CLOSED'>, options?: ErrorOptions) {
+    super('TRANSACTION_CLOSED', details, options)
+  }
+}
+
+/** A transaction held the write lock of its database for too long, and was rolled back. */
+export class TransactionTooLongError
+  extends PerdureError<'TRANSACTION_TOO_LONG'>
+  implements Fields<'TRANSACTION_TOO_LONG'>
+{
+  static override readonly code = 'TRANSACTION_TOO_LONG'
+  declare readonly runId: string
+  declare readonly transaction: string
+  declare readonly boundMs: number
+
+  constructor(details: Fields<'TRANSACTION_TOO_LONG'>, options?: ErrorOptions) {
+    super('TRANSACTION_TOO_LONG', details, options)
   }
 }
 
@@ -346,6 +373,8 @@ export const ERROR_CLASSES = {
   CLAIM_LOST: ClaimLostError,
   NON_DETERMINISM: NonDeterminismError,
   NESTED_DURABLE_CALL: NestedDurableCallError,
+  TRANSACTION_CLOSED: TransactionClosedError,
+  TRANSACTION_TOO_LONG: TransactionTooLongError,
   SIGNAL_KEY_TAKEN: SignalKeyTakenError,
   SERIALIZATION: SerializationError,
   STORE_UNAVAILABLE: StoreUnavailableError,

@@ -26,8 +26,17 @@ export interface Scheduler {
 }
 
 class RealScheduler implements Scheduler {
+  #nextTurn: Promise<void> | undefined
+
+  /** All who ask before the next turn share it: a commit may answer hundreds of passes at once. */
   turn(): Promise<void> {
-    return new Promise((resolve) => setImmediate(resolve))
+    this.#nextTurn ??= new Promise((resolve) => {
+      setImmediate(() => {
+        this.#nextTurn = undefined
+        resolve()
+      })
+    })
+    return this.#nextTurn
   }
 
   onTurn(callback: () => void): void {

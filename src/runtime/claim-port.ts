@@ -3,9 +3,10 @@
  * request to cancel, refused follow-ups) is told to the delivery, whatever the pass makes of it.
  */
 import type { Action, AppliedOutcome, NewCheckpoint, PerformOutcome, WaitOutcome } from '../store/commands.ts'
+import type { TransactOutcome } from '../store/contract.ts'
 import type { EncodedValue, Ending } from '../store/records.ts'
 import type { Hub } from './hub.ts'
-import type { Port } from './replay/port.ts'
+import type { Port, Transaction, Transactions } from './replay/port.ts'
 
 export interface ClaimPortOptions {
   readonly hub: Hub
@@ -45,6 +46,13 @@ export class ClaimPort implements Port {
     return outcome
   }
 
+  get transactions(): Transactions | undefined {
+    const { transactions } = this.#options.hub.store
+    if (transactions === undefined) return undefined
+    const { isolationLevels } = transactions
+    return { isolationLevels, transact: (transaction) => this.#transact(transaction) }
+  }
+
   async wait(position: number, key: string, entries: readonly NewCheckpoint[]): Promise<WaitOutcome> {
     const { hub, runId, token } = this.#options
     return this.#lookAt(await hub.submit({ type: 'wait', runId, token, position, key, entries }))
@@ -75,6 +83,15 @@ export class ClaimPort implements Port {
     return this.#options.hub.signals.listen({ runId: this.#options.runId, position }, (payload) => {
       if (payload !== null) listener(payload)
     })
+  }
+
+  async #transact({ body, ...transaction }: Transaction): Promise<TransactOutcome> {
+    const { hub, runId, token, onClaimLost, onCancelRequested } = this.#options
+    const outcome = await hub.transact({ runId, token, ...transaction }, body)
+    // One that was told to end finds its claim gone if the settlement of its run was faster.
+    if (outcome.type === 'claimLost' && !transaction.signal.aborted) onClaimLost()
+    if (outcome.type === 'performed' && outcome.cancelRequested) onCancelRequested()
+    return outcome
   }
 
   #lookAt(outcome: WaitOutcome): WaitOutcome {

@@ -110,8 +110,8 @@ export class Delivery {
     this.#pass = pass
     this.#armDeadline(pass)
     if (this.#abort !== undefined) return { type: 'aborted', reason: this.#abort }
-    onEvent({ type: 'run.started', ...this.#names(), attempt: claim.attempt })
-    return pass.walk(async () => this.#handler.body(pass, input.value))
+    onEvent({ type: 'run.started', runId, definition: claim.definition, attempt: claim.attempt })
+    return pass.walk(() => this.#handler.body(pass, input.value))
   }
 
   #decodeInput(): Input {
@@ -149,7 +149,9 @@ export class Delivery {
   #port(): ClaimPort {
     const { runId, token } = this.claim
     return new ClaimPort({
-      ...{ hub: this.#options.hub, runId, token },
+      hub: this.#options.hub,
+      runId,
+      token,
       onClaimLost: () => this.abort('claimLost'),
       onCancelRequested: () => this.abort('cancelled'),
       onApplied: (outcome) => this.#tellRefusals(outcome),
@@ -176,10 +178,11 @@ export class Delivery {
   }
 
   #tellSettled(settlement: Settlement, status: RunStatus): void {
+    const { runId, definition } = this.claim
     if (status === 'WAITING' && settlement.type === 'suspend') {
-      this.#event({ type: 'run.suspended', ...this.#names(), wakeAt: settlement.wakeAt })
-    } else if (status === 'ENQUEUED') this.#event({ type: 'run.released', ...this.#names() })
-    else this.#event({ type: 'run.ended', ...this.#names(), status })
+      this.#event({ type: 'run.suspended', runId, definition, wakeAt: settlement.wakeAt })
+    } else if (status === 'ENQUEUED') this.#event({ type: 'run.released', runId, definition })
+    else this.#event({ type: 'run.ended', runId, definition, status })
   }
 
   #tellRefusals({ refusals }: AppliedOutcome): void {

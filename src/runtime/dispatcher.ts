@@ -162,12 +162,22 @@ export class Dispatcher {
     return resumed.length === 0 ? new Map() : this.#options.hub.store.histories(resumed)
   }
 
+  /** Written out, as each delivery makes one: spreading costs several times as much. */
   #claimOf({ run, token, input }: ClaimedRun, entries: readonly CheckpointRecord[]): Claim {
-    const { id: runId, definition, queue, epoch, attempt, deadlineAt, cancelRequested } = run
-    const leaseMs = this.#sources.leaseOf(queue)
-    const history = readHistory(entries)
-    // By its key also on a plain queue, which may become a partitioned one while the run is in hand.
-    const names = { runId, definition, queue, lane: run.partitionKey ?? '' }
-    return { ...names, token, leaseMs, epoch, attempt, input, history, deadlineAt, cancelRequested }
+    return {
+      runId: run.id,
+      definition: run.definition,
+      queue: run.queue,
+      // By its key also on a plain queue, which may become a partitioned one while the run is in hand.
+      lane: run.partitionKey ?? '',
+      token,
+      leaseMs: this.#sources.leaseOf(run.queue),
+      epoch: run.epoch,
+      attempt: run.attempt,
+      input,
+      history: readHistory(entries),
+      deadlineAt: run.deadlineAt,
+      cancelRequested: run.cancelRequested,
+    }
   }
 }

@@ -14,14 +14,19 @@ import type {
   ClaimOutcome,
   ClaimRequest,
   Command,
+  EnqueueCommand,
+  EnqueueOutcome,
   NewQueue,
   OutcomeOf,
   QueueChange,
   ReclaimOutcome,
   ReclaimRequest,
+  SqlAccess,
   Store,
   SweepOutcome,
   SweepRequest,
+  TransactOutcome,
+  TransactRequest,
 } from '../store/contract.ts'
 import type { EncodedValue, QueueRecord } from '../store/records.ts'
 import { announce } from './announcements.ts'
@@ -113,6 +118,15 @@ export class Hub {
     return outcome
   }
 
+  transact(request: TransactRequest, body: (sql: SqlAccess) => Promise<EncodedValue>): Promise<TransactOutcome> {
+    return this.committer.transact(request, body)
+  }
+
+  /** Warns of starts in a transaction of their caller's, which is not committed yet: nobody else is told of them. */
+  lookAtStarts(command: EnqueueCommand, outcome: EnqueueOutcome): void {
+    this.#caveats.look(command, outcome)
+  }
+
   claim(request: ClaimRequest): Promise<ClaimOutcome> {
     return this.committer.claim(request)
   }
@@ -145,7 +159,10 @@ export class Hub {
 
   /** True while commands, or questions on behalf of those who wait, are under way. */
   busy(): boolean {
-    return (this.#committer?.pending() ?? 0) > 0 || this.waiter.busy || this.signals.busy
+    const committer = this.#committer
+    // Bodies of transactions are functions of users', which may wait for anything.
+    const moving = committer !== undefined && committer.pending() > committer.transactions
+    return moving || this.waiter.busy || this.signals.busy
   }
 
   activity(): number {

@@ -84,10 +84,20 @@ export class Worker {
   }
 
   begin({ runId, definition, token, input, deadlineAt }: DirectClaim): void {
+    // In the order of the fields of a claim from a queue (dispatcher.ts), so that all claims have one shape.
     this.#services.executor.begin({
-      ...{ runId, definition, token, input, deadlineAt },
-      ...{ queue: null, lane: '', leaseMs: this.#options.hub.leaseMs },
-      ...{ epoch: 0, attempt: 1, history: EMPTY_HISTORY, cancelRequested: false },
+      runId,
+      definition,
+      queue: null,
+      lane: '',
+      token,
+      leaseMs: this.#options.hub.leaseMs,
+      epoch: 0,
+      attempt: 1,
+      input,
+      history: EMPTY_HISTORY,
+      deadlineAt,
+      cancelRequested: false,
     })
   }
 

@@ -32,7 +32,9 @@ it.each([
 })
 
 it('every option of a start is in a guide', () => {
-  const guides = ['docs/workflows.md', 'docs/queues.md', 'docs/kv-and-effects.md'].map(read).join('\n')
+  const guides = ['workflows', 'queues', 'kv-and-effects', 'transactions']
+    .map((name) => read(`docs/${name}.md`))
+    .join('\n')
   const options = properties('src/api/start-options.ts', 'StartOptions')
   expect(options.length).toBeGreaterThan(5)
   expect(options.filter((option) => !guides.includes(`\`${option}`))).toEqual([])

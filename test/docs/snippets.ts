@@ -4,6 +4,7 @@
  * - ```` ```ts ```` is a module of its own: it must type-check, run and exit with 0.
  * - ```` ```ts no-run ```` is only type-checked.
  * - ```` ```ts file=name.ts ```` is a file which the other snippets of the document can import as './name.ts'.
+ * - ```` ```sql run ```` is a statement, or several: each must be one that a database with the store's tables carries out.
  * - `// prints: text` says what the snippet prints there. With one such comment or more, the lines printed are exactly
  *   these, in this order; `...` stands for any text.
  */
@@ -21,12 +22,38 @@ export interface Snippet {
   readonly prints: readonly string[] | null
 }
 
+/** A fence of `sql run`. */
+export interface SqlSnippet {
+  readonly document: string
+  readonly line: number
+  readonly text: string
+}
+
 const OPENING = /^(?<indent>[ \t]*)(?<ticks>`{3,})(?<info>.*)$/
 
 /** Throws for a fence that is never closed and for a word of an info string that means nothing here. */
 export function snippetsOf(document: string, markdown: string): readonly Snippet[] {
+  return fencesOf(document, markdown).flatMap(({ line, language, words, code }) =>
+    language === 'ts' ? [snippet({ document, line }, words, code)] : [],
+  )
+}
+
+export function sqlOf(document: string, markdown: string): readonly SqlSnippet[] {
+  return fencesOf(document, markdown).flatMap(({ line, language, words, code }) =>
+    language === 'sql' && words[0] === 'run' ? [{ document, line, text: code.join('\n') }] : [],
+  )
+}
+
+interface Fence {
+  readonly line: number
+  readonly language: string
+  readonly words: readonly string[]
+  readonly code: readonly string[]
+}
+
+function fencesOf(document: string, markdown: string): readonly Fence[] {
   const lines = markdown.split(/\r?\n/)
-  const found: Snippet[] = []
+  const found: Fence[] = []
   for (let at = 0; at < lines.length; at += 1) {
     const opening = OPENING.exec(lines[at] ?? '')?.groups
     if (opening === undefined) continue
@@ -34,8 +61,8 @@ export function snippetsOf(document: string, markdown: string): readonly Snippet
     const length = lines.slice(at + 1).findIndex((line) => line.trim() === ticks)
     if (length === -1) throw new Error(`${document}:${at + 1}: this fence is never closed`)
     const code = lines.slice(at + 1, at + 1 + length).map((line) => withoutIndent(line, indent))
-    const [language, ...words] = info.trim().split(/\s+/)
-    if (language === 'ts') found.push(snippet({ document, line: at + 2 }, words, code))
+    const [language = '', ...words] = info.trim().split(/\s+/)
+    found.push({ line: at + 2, language, words, code })
     at += length + 1
   }
   return found

@@ -13,6 +13,7 @@ import { type Ended, ROOT, run } from '../repository/tool.ts'
 import type { Snippet } from './snippets.ts'
 
 const RUN_TIMEOUT_MS = 60_000
+const SNIPPETS = { noUnusedLocals: false, noUnusedParameters: false, noPropertyAccessFromIndexSignature: false }
 
 export class Workshop implements Disposable {
   readonly #directory: string
@@ -45,8 +46,8 @@ export class Workshop implements Disposable {
     })
   }
 
-  run(snippet: Snippet): Promise<Ended> {
-    return runProgram(this.#path(snippet))
+  run(snippet: Snippet, env: Readonly<Record<string, string>> = {}): Promise<Ended> {
+    return runProgram(this.#path(snippet), env)
   }
 
   [Symbol.dispose](): void {
@@ -59,20 +60,20 @@ export class Workshop implements Disposable {
 }
 
 /** Runs a TypeScript file against src/, in an empty directory; killed when it takes over a minute. */
-export async function runProgram(path: string): Promise<Ended> {
+export async function runProgram(path: string, env: Readonly<Record<string, string>> = {}): Promise<Ended> {
   const cwd = mkdtempSync(join(tmpdir(), 'perdure-program-'))
   try {
     const tsx = join(ROOT, 'node_modules/tsx/dist/cli.mjs')
     const args = [tsx, '--tsconfig', join(ROOT, 'tsconfig.json'), path]
-    return await run(process.execPath, args, { cwd, timeoutMs: RUN_TIMEOUT_MS })
+    return await run(process.execPath, args, { cwd, timeoutMs: RUN_TIMEOUT_MS, env })
   } finally {
     rmSync(cwd, { recursive: true, force: true })
   }
 }
 
-/** Those of the repository, but a snippet may leave unused what it shows. */
+/** Those of the repository, but a snippet may leave unused what it shows, and reads its environment as users do. */
 function compilerOptions(): ts.CompilerOptions {
   const config = join(ROOT, 'tsconfig.json')
   const { options } = ts.parseJsonConfigFileContent(ts.readConfigFile(config, ts.sys.readFile).config, ts.sys, ROOT)
-  return { ...options, configFilePath: config, noUnusedLocals: false, noUnusedParameters: false }
+  return { ...options, configFilePath: config, ...SNIPPETS }
 }

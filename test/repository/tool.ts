@@ -20,12 +20,12 @@ export interface Ended {
 export function run(
   command: string,
   args: readonly string[],
-  options: { readonly cwd?: string; readonly timeoutMs?: number } = {},
+  options: { readonly cwd?: string; readonly timeoutMs?: number; readonly env?: Readonly<Record<string, string>> } = {},
 ): Promise<Ended> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd: options.cwd ?? ROOT,
-      env: { ...childEnvironment(), NO_COLOR: '1' },
+      env: { ...childEnvironment(), NO_COLOR: '1', ...options.env },
       stdio: ['ignore', 'pipe', 'pipe'],
       timeout: options.timeoutMs ?? 280_000,
       killSignal: 'SIGKILL',

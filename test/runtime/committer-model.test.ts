@@ -13,6 +13,8 @@ const KINDS = [
   ...(['perform', 'send', 'wait', 'expire', 'signal', 'kv'] as const),
 ] as const
 
+const ACTS = ['ok', 'ok', 'prefix', 'unavailable', 'lost', 'blocked', 'blockedInVain'] as const
+
 interface Op {
   readonly kind: 'checkpoint' | (typeof KINDS)[number]
   readonly run: number
@@ -39,7 +41,7 @@ const waves: fc.Arbitrary<readonly Wave[]> = fc.array(
   { maxLength: 8 },
 )
 const script: fc.Arbitrary<readonly Act[]> = fc.array(
-  fc.record({ delayTurns: fc.nat(3), kind: fc.constantFrom('ok', 'ok', 'prefix', 'unavailable', 'lost') }),
+  fc.record({ delayTurns: fc.nat(3), kind: fc.constantFrom(...ACTS) }),
   { maxLength: 20 },
 )
 

@@ -5,13 +5,16 @@
 import { expect } from 'vitest'
 import { StoreUnavailableError } from '../../src/core/errors.ts'
 import type { WritableStore } from '../../src/runtime/committer/committer.ts'
-import type { Command, NewCheckpoint, NewRun, Outcome } from '../../src/store/contract.ts'
+import type { Command, CommitOutcome, NewCheckpoint, NewRun, Outcome } from '../../src/store/contract.ts'
 import { turns } from './fast-scheduler.ts'
 
 export interface Act {
   readonly delayTurns: number
-  /** `lost`: applied, and then the answer is lost. */
-  readonly kind: 'ok' | 'unavailable' | 'lost' | 'prefix'
+  /**
+   * `lost`: applied, and then the answer is lost. `blocked`: some commands, those that are refused among them, go on by
+   * themselves; `blockedInVain`: they come to nothing.
+   */
+  readonly kind: 'ok' | 'unavailable' | 'lost' | 'prefix' | 'blocked' | 'blockedInVain'
 }
 
 /** A text that holds this is refused by the database. */
@@ -29,12 +32,14 @@ export class ScriptedStore implements WritableStore {
   #again: readonly Command[] | null = null
   /** Effects that were applied without an answer. */
   readonly #unanswered = new Set<string>()
+  /** Keys of commands that go on by themselves. */
+  readonly #blocked = new Set<string>()
 
   constructor(script: readonly Act[] = []) {
     this.#script = [...script]
   }
 
-  async commit(commands: readonly Command[]): Promise<readonly Outcome[]> {
+  async commit(commands: readonly Command[]): Promise<readonly CommitOutcome[]> {
     expect(++this.#calls, 'one batch in flight').toBe(1)
     try {
       return await this.#commit(commands)
@@ -43,9 +48,10 @@ export class ScriptedStore implements WritableStore {
     }
   }
 
-  async #commit(commands: readonly Command[]): Promise<readonly Outcome[]> {
+  async #commit(commands: readonly Command[]): Promise<readonly CommitOutcome[]> {
     this.batches.push(commands)
     checkBatch(commands)
+    for (const key of commands.flatMap(keysOf)) expect(this.#blocked, 'its key is taken').not.toContain(key)
     if (this.#again !== null) expect(commands, 'an identical resend').toEqual(this.#again)
     this.#again = null
     const act = this.#script.shift() ?? { delayTurns: 0, kind: 'ok' }
@@ -54,13 +60,32 @@ export class ScriptedStore implements WritableStore {
       this.#again = commands
       throw new StoreUnavailableError({ store: this.name, problem: 'gone' })
     }
-    const bad = commands.flatMap(effectsOf).find((effect) => effect.includes(REFUSED))
+    if (act.kind === 'blocked' || act.kind === 'blockedInVain') {
+      return commands.map((command, index) => {
+        const stays = index % 2 === 1 && refusedOf(command) === undefined
+        return stays ? this.#apply(command, false) : this.#block(command, act)
+      })
+    }
+    const bad = commands.map(refusedOf).find((text) => text !== undefined)
     if (bad !== undefined) throw refusal(commands.length === 1 ? bad : 'somewhere in the batch')
     const count = act.kind === 'prefix' ? Math.ceil(commands.length / 2) : commands.length
     const outcomes = commands.slice(0, count).map((command) => this.#apply(command, act.kind === 'lost'))
     if (act.kind !== 'lost') return outcomes
     this.#again = commands
     throw new StoreUnavailableError({ store: this.name, problem: 'connection lost' })
+  }
+
+  #block(command: Command, { delayTurns, kind }: Act): CommitOutcome {
+    for (const key of keysOf(command)) this.#blocked.add(key)
+    const goOn = async (): Promise<Outcome> => {
+      await turns(2 + 2 * delayTurns)
+      for (const key of keysOf(command)) this.#blocked.delete(key)
+      if (kind === 'blockedInVain') throw new StoreUnavailableError({ store: this.name, problem: 'gone' })
+      const bad = refusedOf(command)
+      if (bad !== undefined) throw refusal(bad)
+      return this.#apply(command, false)
+    }
+    return { type: 'blocked', outcome: goOn() }
   }
 
   #apply(command: Command, answerIsLost: boolean): Outcome {
@@ -84,6 +109,10 @@ export class ScriptedStore implements WritableStore {
   changeQueue: WritableStore['changeQueue'] = async () => undefined
   registerProcess: WritableStore['registerProcess'] = async () => {}
   removeProcesses: WritableStore['removeProcesses'] = async () => {}
+}
+
+function refusedOf(command: Command): string | undefined {
+  return effectsOf(command).find((effect) => effect.includes(REFUSED))
 }
 
 function checkBatch(commands: readonly Command[]): void {

@@ -10,6 +10,7 @@ import {
   type OutputOf,
   type RunResult,
   type RunStatus,
+  type SqlTransaction,
   workflow,
 } from '../../src/index.ts'
 import { memory } from '../../src/store/memory/index.ts'
@@ -170,6 +171,22 @@ describe('types of workflows', () => {
       ctx.signal
       // @ts-expect-error unknown option
       await ctx.step('a', { retries: 3 }, () => 1)
+    })
+    workflow('transactions', async (ctx) => {
+      expectTypeOf(await ctx.transaction('a', () => 1)).toEqualTypeOf<number>()
+      expectTypeOf(
+        await ctx.transaction('a', { isolationLevel: 'serializable', maxAttempts: 3, timeout: '1s' }, async (tx) => {
+          expectTypeOf(tx).toEqualTypeOf<SqlTransaction>()
+          expectTypeOf(tx.native).toEqualTypeOf<unknown>()
+          expectTypeOf(await tx.query('select 1')).toEqualTypeOf<Record<string, unknown>[]>()
+          expectTypeOf(await tx.run('delete from t where a = ?', [1])).toEqualTypeOf<{ readonly changes: number }>()
+          return tx.query<{ n: number }>('select n from t')
+        }),
+      ).toEqualTypeOf<{ n: number }[]>()
+      // @ts-expect-error no such level
+      await ctx.transaction('a', { isolationLevel: 'snapshot' }, () => 1)
+      // @ts-expect-error a transaction stages no effects
+      await ctx.transaction('a', (tx) => tx.effects)
     })
     app.workflow('state', async (ctx) => {
       expectTypeOf(ctx.state).toEqualTypeOf<{ readonly mailer: Mailer }>()

@@ -4,15 +4,15 @@
  * next turn, a busy one as fast as its store.
  *
  * A batch whose outcome is unknown is sent again as it was. One that the store refuses is halved, in order, until the
- * command at fault stands alone and fails alone.
+ * command at fault stands alone and fails alone. One that the store calls blocked goes on by itself, apart from batches.
  */
 import { PerdureError } from '../../core/errors.ts'
 import { invariant } from '../../core/invariant.ts'
-import type { Command, Outcome, Store } from '../../store/contract.ts'
+import type { Command, CommitOutcome, Outcome, Store } from '../../store/contract.ts'
 import { detached } from '../detached-context.ts'
 import { commandOf, type Entry, type Part } from './entry.ts'
 import { PendingCommands } from './pending.ts'
-import { Resender, type ResenderOptions } from './resend.ts'
+import { isTrouble, Resender, type ResenderOptions } from './resend.ts'
 
 const BOUNDS = { maxRows: 1_000, maxTextLength: 4 * 1024 * 1024 }
 
@@ -34,6 +34,8 @@ export class CommitLane {
   #running = false
   #abandoned = false
   #submitted = 0
+  /** Commands that began to go on by themselves, and that ended so. */
+  #apart = 0
 
   constructor(store: Pick<Store, 'commit'>, options: ResenderOptions, onSettled: () => void) {
     this.#store = store
@@ -47,7 +49,7 @@ export class CommitLane {
   }
 
   get activity(): number {
-    return this.#submitted + this.#resender.activity
+    return this.#submitted + this.#apart + this.#resender.activity
   }
 
   get lastError(): unknown {
@@ -58,6 +60,11 @@ export class CommitLane {
     this.#submitted += 1
     this.#pending.add(part)
     if (!this.#running) this.#schedule()
+  }
+
+  /** Resolves when what was given so far for a run has an answer; rejects if it was refused, under this token. */
+  settled(runId: string, token: string): Promise<void> {
+    return this.#pending.settled(runId, token)
   }
 
   /** Rejects what waits and what is in flight; a late answer of the store is ignored. */
@@ -86,52 +93,56 @@ export class CommitLane {
     for (let batch = waiting.pop(); batch !== undefined && !this.#abandoned; batch = waiting.pop()) {
       try {
         const outcomes = await this.#send(batch.map(commandOf))
-        outcomes.forEach((outcome, index) => {
-          const entry = batch?.[index]
-          if (entry !== undefined) this.#pending.answer(entry, outcome)
-        })
+        this.#answer(batch, outcomes)
         const untried = batch.slice(outcomes.length)
         if (untried.length > 0 && waiting.length > 0) waiting.push(untried)
         else this.#pending.giveBack(untried)
       } catch (error) {
-        waiting.push(...(await this.#narrow(batch, error)))
+        waiting.push(...this.#narrow(batch, error))
       }
     }
   }
 
-  /** What to send instead of a refused batch: the next to send comes last. */
-  async #narrow(batch: readonly Entry[], error: unknown): Promise<readonly (readonly Entry[])[]> {
-    if (PerdureError.is(error) && WHOLE_STORE_CODES.has(error.code)) {
-      for (const entry of batch) this.#pending.refuse(entry, error)
-      return []
+  #answer(batch: readonly Entry[], outcomes: readonly CommitOutcome[]): void {
+    for (const [index, outcome] of outcomes.entries()) {
+      const entry = batch[index]
+      if (entry === undefined) continue
+      if (outcome.type === 'blocked') void this.#follow(entry, outcome.outcome)
+      else this.#pending.answer(entry, outcome)
     }
-    const [entry] = batch
-    if (batch.length === 1 && entry !== undefined) {
-      await this.#deliverParts(entry, error)
+  }
+
+  /** What to send instead of a refused batch: the next to send comes last. */
+  #narrow(batch: readonly Entry[], error: unknown): readonly (readonly Entry[])[] {
+    if (batch.length === 1 || isOfWholeStore(error)) {
+      for (const entry of batch) this.#refuse(entry, error)
       return []
     }
     const middle = Math.ceil(batch.length / 2)
     return [batch.slice(middle), batch.slice(0, middle)]
   }
 
-  /** Of a refused entry, applies what was given before the part at fault. */
-  async #deliverParts(entry: Entry, refusal: unknown): Promise<void> {
-    if (entry.parts.length === 1) return this.#pending.refuse(entry, refusal)
-    try {
-      let last: Outcome | undefined
-      for (const part of entry.parts) {
-        const [outcome] = await this.#send([part.command])
-        if (outcome === undefined) return
-        part.resolve(outcome)
-        last = outcome
-      }
-      if (last !== undefined) this.#pending.answer(entry, last)
-    } catch (error) {
-      this.#pending.refuse(entry, error)
-    }
+  /** Of a refused entry, what was given before the part at fault is applied. */
+  #refuse(entry: Entry, error: unknown): void {
+    if (entry.parts.length === 1 || isOfWholeStore(error)) this.#pending.refuse(entry, error)
+    else this.#pending.split(entry)
   }
 
-  #send(commands: readonly Command[]): Promise<readonly Outcome[]> {
+  /** A command that goes on by itself. Its keys stay taken, so what comes after it waits, and nothing else does. */
+  async #follow(entry: Entry, outcome: Promise<Outcome>): Promise<void> {
+    this.#apart += 1
+    try {
+      this.#pending.answer(entry, await outcome)
+    } catch (error) {
+      if (isTrouble(error)) this.#pending.giveBack([entry])
+      else if (!entry.done) this.#refuse(entry, error)
+    }
+    this.#apart += 1
+    if (!this.#running && this.#pending.ready) this.#schedule()
+    this.#onSettled()
+  }
+
+  #send(commands: readonly Command[]): Promise<readonly CommitOutcome[]> {
     return this.#resender.run(async () => {
       const outcomes = await this.#store.commit(commands)
       const { length } = outcomes
@@ -139,4 +150,8 @@ export class CommitLane {
       return outcomes
     })
   }
+}
+
+function isOfWholeStore(error: unknown): boolean {
+  return PerdureError.is(error) && WHOLE_STORE_CODES.has(error.code)
 }

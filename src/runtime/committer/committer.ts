@@ -8,6 +8,7 @@
  * committer is closed; nothing is dropped, and no rejection is left unhandled but the caller's own.
  */
 import { StoreClosedError } from '../../core/errors.ts'
+import { invariant } from '../../core/invariant.ts'
 import type { Random } from '../../core/random.ts'
 import type { Scheduler } from '../../core/scheduler.ts'
 import type {
@@ -22,11 +23,14 @@ import type {
   ReclaimOutcome,
   ReclaimRequest,
   RenewOutcome,
+  SqlAccess,
   Store,
   SweepOutcome,
   SweepRequest,
+  TransactOutcome,
+  TransactRequest,
 } from '../../store/contract.ts'
-import type { ProcessRecord, QueueRecord } from '../../store/records.ts'
+import type { EncodedValue, ProcessRecord, QueueRecord } from '../../store/records.ts'
 import { CommitLane } from './commit-lane.ts'
 import type { LaneName, ResenderOptions, Trouble } from './resend.ts'
 import { SerialLane } from './serial-lane.ts'
@@ -46,6 +50,7 @@ export type WritableStore = Pick<
   | 'changeQueue'
   | 'registerProcess'
   | 'removeProcesses'
+  | 'transactions'
 >
 
 export interface CommitterOptions {
@@ -64,6 +69,8 @@ export class Committer {
   readonly #commits: CommitLane
   readonly #claims: SerialLane
   readonly #leases: SerialLane
+  /** Ways to give up transactions of users that are open. */
+  readonly #transactions = new Set<(error: unknown) => void>()
   readonly #whenIdle: (() => void)[] = []
   #closing: Promise<void> | null = null
 
@@ -87,6 +94,29 @@ export class Committer {
     return new Promise<OutcomeOf<C>>((resolve, reject) => {
       // By contract a store answers each command with its own kind of outcome.
       this.#commits.add({ command, resolve: resolve as (outcome: Outcome) => void, reject })
+    })
+  }
+
+  /**
+   * Opens a transaction of a user's once all that was given before for its run is stored. It is in no lane: nothing
+   * waits for it, not even what is given for its run meanwhile; the fence, which both pass, decides between them (a
+   * cancellation must not wait for a body). Rejects with what the store rejects with: nothing is sent again.
+   */
+  transact(request: TransactRequest, body: (sql: SqlAccess) => Promise<EncodedValue>): Promise<TransactOutcome> {
+    const { transactions } = this.#store
+    if (this.#closing !== null) return Promise.reject(this.#closedError())
+    invariant(transactions !== undefined, 'only stores with SQL are asked for a transaction')
+    return new Promise((resolve, reject) => {
+      this.#transactions.add(reject)
+      const opened = this.#commits
+        .settled(request.runId, request.token)
+        .then(() => transactions.transact(request, body))
+      // Whoever is answered finds the transaction gone from `pending`.
+      const leave = (): void => void this.#transactions.delete(reject)
+      opened
+        .finally(leave)
+        .then(resolve, reject)
+        .finally(() => this.#settled())
     })
   }
 
@@ -124,7 +154,12 @@ export class Committer {
 
   /** Calls without an answer, of all lanes. */
   pending(): number {
-    return this.#commits.pending + this.#claims.pending + this.#leases.pending
+    return this.#commits.pending + this.#claims.pending + this.#leases.pending + this.#transactions.size
+  }
+
+  /** Those of `pending` that take as long as a function of a user's does. */
+  get transactions(): number {
+    return this.#transactions.size
   }
 
   /** Grows with every command and every call of the store. */
@@ -151,6 +186,9 @@ export class Committer {
     if (this.pending() === 0) return
     const bound = this.#scheduler.after(withinMs, () => {
       for (const lane of [this.#commits, this.#claims, this.#leases]) lane.abandon(this.#closedError(lane.lastError))
+      for (const giveUp of this.#transactions) giveUp(this.#closedError())
+      this.#transactions.clear()
+      this.#settled()
     })
     await this.idle()
     bound.cancel()

@@ -36,8 +36,10 @@ export interface Entry {
   readonly successors: Entry[]
   /** Has been in a batch: it must look the same when it is sent again. */
   sealed: boolean
-  /** Every caller has an answer. */
+  /** Every caller has an answer, or will have that of an entry that stands in for this one. */
   done: boolean
+  /** Called once it is done; null: it was applied, or found its claim lost. */
+  readonly whenDone: ((refusal: { readonly error: unknown } | null) => void)[]
 }
 
 /** Commands that can be merged. */
@@ -61,6 +63,7 @@ export function entryOf(part: Part, number: number): Entry {
     successors: [],
     sealed: false,
     done: false,
+    whenDone: [],
   }
 }
 
@@ -92,11 +95,13 @@ export function answer(entry: Entry, outcome: Outcome): void {
   const last = entry.parts.at(-1)
   const earlier = last?.command.type === 'settle' ? beforeTheSettlement(outcome) : outcome
   for (const part of entry.parts) part.resolve(part === last ? outcome : earlier)
+  for (const tell of entry.whenDone) tell(null)
 }
 
 export function refuse(entry: Entry, error: unknown): void {
   entry.done = true
   for (const part of entry.parts) part.reject(error)
+  for (const tell of entry.whenDone) tell({ error })
 }
 
 const WENT_ON: AppliedOutcome = {

@@ -85,6 +85,36 @@ export class PendingCommands {
     for (const entry of entries) this.#untried.push(entry)
   }
 
+  /** Of an entry that can't go as a whole: its parts one by one, in its place. */
+  split(entry: Entry): void {
+    if (entry.done) return
+    const alone = entry.parts.map((part): Entry => ({ ...entryOf(part, entry.number), sealed: true }))
+    const last = alone.reduce((before, after) => {
+      before.successors.push(after)
+      after.blockedBy = 1
+      return after
+    })
+    last.successors.push(...entry.successors)
+    last.whenDone.push(...entry.whenDone)
+    for (const key of entry.keys) if (this.#latest.get(key) === entry) this.#latest.set(key, last)
+    entry.done = true
+    this.#taken.delete(entry)
+    const [first] = alone
+    if (first !== undefined) this.#untried.push(first)
+  }
+
+  /** Resolves when what was given so far for a run has an answer; rejects if it was refused, under this token. */
+  settled(runId: string, token: string): Promise<void> {
+    const latest = this.#latest.get(runId)
+    if (latest === undefined) return Promise.resolve()
+    return new Promise((resolve, reject) => {
+      latest.whenDone.push((refusal) => {
+        if (refusal === null || latest.token !== token) resolve()
+        else reject(refusal.error)
+      })
+    })
+  }
+
   answer(entry: Entry, outcome: Outcome): void {
     if (entry.done) return
     answer(entry, outcome)

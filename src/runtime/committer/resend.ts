@@ -63,7 +63,7 @@ export class Resender {
         this.#over()
         return result
       } catch (error) {
-        if (!passes(error)) {
+        if (!isTrouble(error)) {
           this.#over()
           throw error
         }
@@ -119,6 +119,7 @@ export class Resender {
   }
 }
 
-function passes(error: unknown): boolean {
+/** Of the store, and it passes. */
+export function isTrouble(error: unknown): boolean {
   return PerdureError.is(error) && error.retryable
 }

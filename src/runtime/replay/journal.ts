@@ -14,6 +14,7 @@
 import type { EpochMs } from '../../core/clock.ts'
 import { invariant } from '../../core/invariant.ts'
 import type { Action, Effect, NewCheckpoint, PerformOutcome, WaitOutcome } from '../../store/commands.ts'
+import type { TransactOutcome } from '../../store/contract.ts'
 import type { EncodedValue } from '../../store/records.ts'
 import type { Call } from './call.ts'
 import { type CallsBefore, type History, writeNotes } from './history.ts'
@@ -109,16 +110,33 @@ export class Journal {
   }
 
   /** Has the store do what a call asks for, and record what comes of it as the call's outcome, unless it refuses. */
-  async perform(call: Call, action: Action): Promise<PerformOutcome> {
+  perform(call: Call, action: Action): Promise<PerformOutcome> {
+    return this.#performed(call, 1, (checkpoint) => this.#port.perform(checkpoint, action))
+  }
+
+  /** Has a transaction of the user's recorded as the call's outcome, if it is committed; holds the journal until then. */
+  transact<O extends TransactOutcome | undefined>(
+    call: Call,
+    attempt: number,
+    send: (checkpoint: NewCheckpoint) => Promise<O>,
+  ): Promise<O> {
+    return this.#performed(call, attempt, send)
+  }
+
+  async #performed<O extends PerformOutcome | TransactOutcome | undefined>(
+    call: Call,
+    attempts: number,
+    send: (checkpoint: NewCheckpoint) => Promise<O>,
+  ): Promise<O> {
     const { position, verb, name } = call
     const event: PerformedEvent = {
       ...{ type: 'outcome', call, failed: false, value: '' },
       ...{ exact: this.#nextInLine, stored: false },
     }
     this.#queue.push(event)
-    const entry: Entry = { type: 'outcome', position, verb, name, failed: false, value: null, attempts: 1 }
-    const outcome = await this.#tentatively(entry, (checkpoint) => this.#port.perform(checkpoint, action), isPerformed)
-    if (outcome.type === 'performed') {
+    const entry: Entry = { type: 'outcome', position, verb, name, failed: false, value: null, attempts }
+    const outcome = await this.#tentatively(entry, send, isPerformed)
+    if (outcome?.type === 'performed') {
       event.value = outcome.value
       event.stored = true
     } else {
@@ -241,8 +259,8 @@ function timerOf({ position, verb, name }: Call, wakeAt: EpochMs): Entry {
   return { type: 'timer', position, verb, name, failed: false, value: String(wakeAt), attempts: 1 }
 }
 
-function isPerformed({ type }: PerformOutcome): boolean {
-  return type === 'performed'
+function isPerformed(outcome: PerformOutcome | TransactOutcome | undefined): boolean {
+  return outcome?.type === 'performed'
 }
 
 function isOpened({ type }: WaitOutcome): boolean {

@@ -27,7 +27,7 @@ import { Positions } from './positions.ts'
 import { Recording } from './recording.ts'
 import { Replaying } from './replaying.ts'
 import { type Running, Work } from './running.ts'
-import { enclosingStep, insideBody, lineageHere, nextLineage } from './scope.ts'
+import { enclosingStep, inBodyContext, lineageHere, nextLineage } from './scope.ts'
 import { type Parked, Suspension } from './suspension.ts'
 import { Turns } from './turns.ts'
 
@@ -118,7 +118,7 @@ export class Pass {
   /** Runs the body until it ends, is suspended, diverges, or the pass is aborted. Never rejects. */
   async walk(body: () => Promise<unknown>): Promise<PassEnd> {
     await this.#move(() => {
-      insideBody(this.#identity, body).then(
+      inBodyContext(body).then(
         (value) => this.#bodyEnded({ type: 'returned', value }),
         (error: unknown) => this.#bodyEnded({ type: 'threw', error }),
       )
@@ -240,7 +240,9 @@ export class Pass {
   async #untilEnd(): Promise<PassEnd> {
     for (;;) {
       this.#poked = false
-      const end = this.#ended() ?? (await this.#step())
+      const next = this.#ended() ?? this.#step()
+      // Most moves of a pass that has calls to begin are over at once: only what takes time is awaited.
+      const end = next instanceof Promise ? await next : next
       if (end !== undefined) return end
     }
   }
@@ -371,7 +373,9 @@ export class Pass {
 
   /** A body that ends in the turn of its last calls has not awaited them, and they never begin. */
   #tellNotMade(): void {
-    const calls = [...this.#unbegun, ...this.#positions.release()].map(describeCall)
+    // Those that only a replay has served were never begun either.
+    const unbegun = this.#unbegun.filter((call) => this.#positions.open.get(call.position) === call)
+    const calls = [...unbegun, ...this.#positions.release()].map(describeCall)
     if (calls.length > 0) this.#onEvent({ type: 'calls.notMade', runId: this.runId, calls })
   }
 

@@ -1,11 +1,24 @@
 /** How a pass reaches the store and other runs, always under the claim of its delivery. */
 import type { Action, NewCheckpoint, PerformOutcome, WaitOutcome } from '../../store/commands.ts'
+import type { SqlAccess, SqlTransactions, TransactOutcome, TransactRequest } from '../../store/contract.ts'
 import type { EncodedValue, Ending } from '../../store/records.ts'
+
+/** A transaction of a run; the port knows under which claim. */
+export type Transaction = Omit<TransactRequest, 'runId' | 'token'> & {
+  readonly body: (sql: SqlAccess) => Promise<EncodedValue>
+}
+
+export interface Transactions extends Pick<SqlTransactions, 'isolationLevels'> {
+  /** Runs a body in a transaction of its own, and records its value in the same. Rejects if the store is in trouble. */
+  transact(transaction: Transaction): Promise<TransactOutcome>
+}
 
 export interface Port {
   /** Stores entries; false: the claim is lost. Rejects if the store refuses them or is closed. */
   store(entries: readonly NewCheckpoint[]): Promise<boolean>
   perform(entry: NewCheckpoint, action: Action): Promise<PerformOutcome>
+  /** What the store can do with SQL of users; undefined: nothing. */
+  readonly transactions?: Transactions | undefined
   /** Opens the wait for a signal at a position, or looks at the one that is open there. */
   wait(position: number, key: string, entries: readonly NewCheckpoint[]): Promise<WaitOutcome>
   /** Closes a wait whose time is over, unless a signal came first. */

@@ -4,11 +4,13 @@
  */
 import type { EpochMs } from '../../core/clock.ts'
 import { type ErrorCode, PerdureError } from '../../core/errors.ts'
+import { invariant } from '../../core/invariant.ts'
 import type { Scheduler } from '../../core/scheduler.ts'
-import type { Action, PerformOutcome, WaitOutcome } from '../../store/commands.ts'
+import type { Action, NewCheckpoint, PerformOutcome, WaitOutcome } from '../../store/commands.ts'
+import type { TransactOutcome } from '../../store/contract.ts'
 import type { Call } from './call.ts'
 import type { Journal, Outcome } from './journal.ts'
-import type { Port } from './port.ts'
+import type { Port, Transaction } from './port.ts'
 import type { Turns } from './turns.ts'
 
 /** What the pass is told, and asked. */
@@ -73,6 +75,18 @@ export class Recording {
     return this.#answer(() => this.#journal.perform(call, action))
   }
 
+  /**
+   * Runs a transaction of the user's, which records the outcome of its call when it commits; waits while the store is in
+   * trouble. It takes as long as its body does: nothing that the call would ask the store. undefined if the pass has ended.
+   */
+  transact(call: Call, attempt: number, transaction: Omit<Transaction, 'entry'>): Promise<TransactOutcome | undefined> {
+    const { transactions } = this.#port
+    invariant(transactions !== undefined, 'only stores with SQL are asked for a transaction')
+    const send = (entry: NewCheckpoint): Promise<TransactOutcome | undefined> =>
+      this.patiently(() => transactions.transact({ ...transaction, entry }))
+    return this.#answered(() => this.#journal.transact(call, attempt, send))
+  }
+
   /** Opens a call's wait for a signal; `wakeAt`: until when it waits, if that is to be recorded. */
   openWait(call: Call, key: string, wakeAt: EpochMs | null): Promise<WaitOutcome | undefined> {
     return this.#answer(() => this.#journal.wait(call, key, wakeAt))
@@ -123,17 +137,23 @@ export class Recording {
     )
   }
 
-  async #answer<O extends { readonly type: string }>(send: () => Promise<O>): Promise<O | undefined> {
+  #answer<O extends { readonly type: string }>(send: () => Promise<O>): Promise<O | undefined> {
+    return this.#counted(() => this.#answered(send))
+  }
+
+  async #answered<O extends { readonly type: string } | undefined>(send: () => Promise<O>): Promise<O | undefined> {
     const answered = new Promise<O | undefined>((resolve) => {
       this.#inTheClear(() => resolve(this.#host.over ? undefined : send()))
     })
     try {
-      const answer = await this.#counted(() => answered)
+      const answer = await answered
       if (answer?.type === 'claimLost') this.#host.claimLost()
       return this.#host.over ? undefined : answer
     } catch (error) {
       this.#host.fail(error)
       return undefined
+    } finally {
+      this.#host.poke()
     }
   }
 

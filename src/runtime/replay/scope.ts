@@ -32,8 +32,13 @@ export function enclosingStep(runId: string): StepScope | undefined {
   return enclosing?.type === 'step' && enclosing.runId === runId ? enclosing : undefined
 }
 
-export function insideBody<T>(owner: symbol, body: () => T): T {
-  return scope.run({ type: 'body', owner, lineage: ROOT_LINEAGE }, body)
+/**
+ * Runs a body in an async context of its own, so that the scope which its first call enters reaches nothing but what
+ * follows from the body. It begins in no scope, which means the root: on Node 20 the first scope of a process makes
+ * each of its promises dearer, and a process whose bodies make no durable call never needs one.
+ */
+export function inBodyContext<T>(body: () => Promise<T>): Promise<T> {
+  return settled.then(body)
 }
 
 /** The lineage of the last call of the chain that the caller is in. */

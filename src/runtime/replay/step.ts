@@ -5,97 +5,67 @@
  * Attempts of a step are not recorded, only their number with the outcome; a crash starts them anew. What the attempt
  * that succeeds has staged (effects.ts) is committed with its record.
  */
-import { type Backoff, backoffMs } from '../../core/backoff.ts'
-import type { Timer } from '../../core/clock.ts'
-import { SerializationError, StepTimeoutError } from '../../core/errors.ts'
+import { SerializationError } from '../../core/errors.ts'
 import type { Effect } from '../../store/commands.ts'
 import type { EncodedValue } from '../../store/records.ts'
+import { type AttemptPolicy, type FailedAttempt, RunningAttempt, runAttempts } from './attempts.ts'
 import type { Call } from './call.ts'
 import { type PrepareFollowUp, StagedEffects } from './effects.ts'
 import type { Outcome } from './journal.ts'
 import type { Pass } from './pass.ts'
-import type { Running } from './running.ts'
 import { insideStep } from './scope.ts'
-
-/** What a step's body is given. */
-export interface StepAttempt {
-  /**
-   * `<runId>:<position>`: the same on every attempt and every replay, and unique in the run. Give it to the service
-   * that the step calls, so that a repeated call is recognised.
-   */
-  readonly idempotencyKey: string
-  /** From 1; starts anew when a crash interrupted the step. */
-  readonly attempt: number
-  /** Aborted on the step's timeout, when the run is cancelled or over, and when its claim is lost. */
-  readonly signal: AbortSignal
-}
-
-export interface StepPolicy {
-  readonly maxAttempts: number
-  readonly backoff: Backoff
-  readonly retryIf: ((error: unknown) => boolean) | undefined
-  readonly timeoutMs: number | undefined
-}
 
 /** `Target` and `Options` are what starts among the effects take. */
 export interface StepWork<Target, Options> {
-  readonly policy: StepPolicy
+  readonly policy: AttemptPolicy
   readonly body: (step: RunningStep<Target, Options>) => unknown
   readonly prepare: PrepareFollowUp<Target, Options>
 }
 
-type AttemptEnd =
-  | { readonly type: 'returned'; readonly value: EncodedValue; readonly effects: readonly Effect[] | undefined }
-  /** `settled`: when the body has ended too, which may be later than its timeout. */
-  | {
-      readonly type: 'failed'
-      readonly error: unknown
-      readonly retryable: boolean
-      readonly settled: Promise<unknown>
-    }
-
-/** A retry waits for the timed-out body before it, but no longer than this. */
-const LONGEST_WAIT_FOR_TIMED_OUT_BODY_MS = 5_000
-
-/** Runs the step's attempts and records the outcome. Never rejects. */
-export async function runStep<T, O>(pass: Pass, call: Call, work: StepWork<T, O>): Promise<void> {
-  const { policy } = work
-  for (let attempt = 1; ; attempt += 1) {
-    const end = await runAttempt(pass, call, work, attempt)
-    if (pass.over) return pass.discard(call)
-    if (end.type === 'returned') return pass.record(call, succeeded(end, attempt))
-    const verdict = attempt < policy.maxAttempts && end.retryable ? wantsRetry(policy, end.error) : end.error
-    if (verdict !== RETRY) return pass.recordError(call, verdict, attempt)
-    await beforeNextAttempt(pass, end.settled, backoffMs(policy.backoff, attempt, pass.random))
-    if (pass.over) return pass.discard(call)
-  }
+interface Returned {
+  readonly type: 'returned'
+  readonly value: EncodedValue
+  readonly effects: readonly Effect[] | undefined
 }
 
-function succeeded({ value, effects }: AttemptEnd & { readonly type: 'returned' }, attempts: number): Outcome {
+/** Runs the step's attempts and records the outcome. Never rejects. */
+export function runStep<T, O>(pass: Pass, call: Call, work: StepWork<T, O>): Promise<void> {
+  return runAttempts(pass, call, work.policy, {
+    run: (attempt) => runAttempt(pass, call, work, attempt),
+    succeeded: (end, attempt) => pass.record(call, succeeded(end, attempt)),
+  })
+}
+
+function succeeded({ value, effects }: Returned, attempts: number): Outcome {
   return effects === undefined ? { failed: false, value, attempts } : { failed: false, value, attempts, effects }
 }
 
-const RETRY = Symbol('retry')
-
-/** RETRY, or the error to record: `retryIf` itself may throw, which is then what went wrong. */
-function wantsRetry(policy: StepPolicy, error: unknown): unknown {
-  try {
-    return (policy.retryIf?.(error) ?? true) ? RETRY : error
-  } catch (thrown) {
-    return thrown
-  }
-}
-
-async function runAttempt<T, O>(pass: Pass, call: Call, work: StepWork<T, O>, attempt: number): Promise<AttemptEnd> {
+async function runAttempt<T, O>(
+  pass: Pass,
+  call: Call,
+  work: StepWork<T, O>,
+  attempt: number,
+): Promise<Returned | FailedAttempt> {
   const step = new RunningStep(pass, call, work.prepare, attempt)
   const leave = pass.enter(step)
-  const running = step.finished(insideStep({ runId: pass.runId, step: call.name }, async () => work.body(step)))
+  const running = step.finished(insideStep({ runId: pass.runId, step: call.name }, () => begun(work.body, step)))
   const settled = running.then(leave, leave)
+  const { timeoutMs } = work.policy
   try {
-    return encodeValue(pass, await withTimeout(pass, call, step, work.policy.timeoutMs, running), settled)
+    const finished = await (timeoutMs === undefined ? running : withTimeout(pass, call, step, timeoutMs, running))
+    return encodeValue(pass, finished, settled)
   } catch (error) {
     step.end()
     return { type: 'failed', error, retryable: true, settled }
+  }
+}
+
+/** The promise of a function that may also return or throw at once: its own if it is one, as steps are many. */
+function begun<A>(body: (argument: A) => unknown, argument: A): Promise<unknown> {
+  try {
+    return Promise.resolve(body(argument))
+  } catch (error) {
+    return Promise.reject(error)
   }
 }
 
@@ -105,35 +75,19 @@ interface Finished {
   readonly effects: readonly Effect[] | undefined
 }
 
-/** What a step's function is given. Its abort signal and its effects are only made if somebody asks for them. */
-export class RunningStep<Target, Options> implements StepAttempt, Running {
-  readonly isUserCode = true
-  readonly idempotencyKey: string
-  readonly attempt: number
-  readonly #pass: Pass
+/** What a step's function is given. Its effects are only made if somebody asks for them. */
+export class RunningStep<Target, Options> extends RunningAttempt {
   readonly #call: Call
   readonly #prepare: PrepareFollowUp<Target, Options>
-  #controller: AbortController | undefined
-  #aborted: { readonly reason: unknown } | undefined
+  readonly #pass: Pass
   #staged: StagedEffects<Target, Options> | undefined
   #ended = false
-  /** Of the attempt's timeout: nobody waits for it any more once the step is aborted, whether or not its body ends. */
-  timeout: Timer | undefined
 
   constructor(pass: Pass, call: Call, prepare: PrepareFollowUp<Target, Options>, attempt: number) {
-    this.idempotencyKey = `${pass.runId}:${call.position}`
-    this.attempt = attempt
+    super(pass, call, attempt)
     this.#pass = pass
     this.#call = call
     this.#prepare = prepare
-  }
-
-  get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController()
-      if (this.#aborted !== undefined) this.#controller.abort(this.#aborted.reason)
-    }
-    return this.#controller.signal
   }
 
   get effects(): StagedEffects<Target, Options> {
@@ -143,12 +97,6 @@ export class RunningStep<Target, Options> implements StepAttempt, Running {
       if (this.#ended) this.#staged.close()
     }
     return this.#staged
-  }
-
-  abort(reason: unknown): void {
-    this.#aborted ??= { reason }
-    this.timeout?.cancel()
-    this.#controller?.abort(reason)
   }
 
   /** Waits for the function, and for what it has staged. */
@@ -168,57 +116,23 @@ export class RunningStep<Target, Options> implements StepAttempt, Running {
 async function withTimeout<T>(
   pass: Pass,
   call: Call,
-  step: Pick<RunningStep<never, never>, 'abort' | 'timeout'>,
-  timeoutMs: number | undefined,
+  step: RunningAttempt,
+  timeoutMs: number,
   running: Promise<T>,
 ): Promise<T> {
-  if (timeoutMs === undefined) return running
-  const timedOut = new Promise<never>((_, reject) => {
-    step.timeout = pass.clock.at(pass.clock.now() + timeoutMs, () => {
-      const error = new StepTimeoutError({ runId: pass.runId, step: call.name, timeoutMs })
-      reject(error)
-      step.abort(error)
-    })
-  })
+  const timedOut = new Promise<never>((_, reject) => step.setTimeout(pass, call, timeoutMs, reject))
   try {
     return await Promise.race([running, timedOut])
   } finally {
-    step.timeout?.cancel()
+    step.clearTimeout()
   }
 }
 
 /** A value that can't be stored fails the step, and would fail it again: it is not retried. */
-function encodeValue(pass: Pass, { value, effects }: Finished, settled: Promise<unknown>): AttemptEnd {
+function encodeValue(pass: Pass, { value, effects }: Finished, settled: Promise<unknown>): Returned | FailedAttempt {
   try {
     return { type: 'returned', value: pass.codec.encode(value), effects }
   } catch (error) {
     return { type: 'failed', error, retryable: !(error instanceof SerializationError), settled }
   }
-}
-
-async function beforeNextAttempt(pass: Pass, settled: Promise<unknown>, pauseMs: number): Promise<void> {
-  await pause(pass, pauseMs)
-  if (pass.over) return
-  let bound: { cancel(): void } | undefined
-  const longest = new Promise<void>((resolve) => {
-    bound = pass.scheduler.after(LONGEST_WAIT_FOR_TIMED_OUT_BODY_MS, resolve)
-  })
-  const leave = pass.enter({ isUserCode: false, abort: () => bound?.cancel() })
-  await Promise.race([settled, longest])
-  bound?.cancel()
-  leave()
-}
-
-/** Waits on the store's clock; cut short when the pass is told to end. */
-async function pause(pass: Pass, pauseMs: number): Promise<void> {
-  if (pauseMs <= 0) return
-  await new Promise<void>((resolve) => {
-    const timer = pass.clock.at(pass.clock.now() + pauseMs, done)
-    const leave = pass.enter({ isUserCode: false, abort: done })
-    function done(): void {
-      timer.cancel()
-      leave()
-      resolve()
-    }
-  })
 }

@@ -7,6 +7,8 @@ import type { Clock } from '../../../src/core/clock.ts'
 import { Emitter } from '../../../src/core/events.ts'
 import { memory } from '../../../src/store/memory/index.ts'
 import { sqlite } from '../../../src/store/sqlite/index.ts'
+import { kitDatabaseOn } from '../../store/postgres/kit.ts'
+import { serverUrl } from '../../store/postgres/server.ts'
 import { TroubleStore } from './trouble-store.ts'
 
 /** Data that outlives the engines on it. */
@@ -16,11 +18,12 @@ export interface Place {
 }
 
 export interface Kind {
-  readonly kind: 'memory' | 'sqlite'
+  readonly kind: 'memory' | 'sqlite' | 'postgres'
   place(clock?: Clock): Place
 }
 
-export const KINDS: readonly Kind[] = [
+/** Without PostgreSQL: for what has little to do with the store, or takes long on it. */
+export const LOCAL_KINDS: readonly Kind[] = [
   {
     kind: 'memory',
     place: (clock) => {
@@ -34,6 +37,20 @@ export const KINDS: readonly Kind[] = [
     place: (clock) => {
       const path = freshFile()
       return { connect: () => new TroubleStore(sqlite(path, clock === undefined ? {} : { clock })) }
+    },
+  },
+]
+
+const url = await serverUrl()
+
+export const KINDS: readonly Kind[] = [
+  ...LOCAL_KINDS,
+  {
+    kind: 'postgres',
+    place: (clock) => {
+      const database = kitDatabaseOn(url, clock)
+      onTestFinished(() => database.destroy())
+      return { connect: () => new TroubleStore(database.connect()) }
     },
   },
 ]

@@ -8,15 +8,15 @@ import {
   queue,
   RunCancelledError,
   RunFailedError,
+  type Store,
   UnknownDefinitionError,
   UnknownQueueError,
   workflow,
 } from '../../../src/index.ts'
 import { silent } from '../../../src/observe/log.ts'
 import { memory } from '../../../src/store/memory/index.ts'
-import { sqlite } from '../../../src/store/sqlite/index.ts'
 import { MockClock } from '../../../src/testing/mock-clock.ts'
-import { freshFile } from '../engine/places.ts'
+import { KINDS, type Kind } from '../engine/places.ts'
 import { door, ended, refusal, Tally, until } from '../engine/support.ts'
 
 interface Stage {
@@ -28,11 +28,16 @@ async function staged(
   definitions: readonly Definition<never, unknown, unknown>[],
   queues: readonly Queue[] = [],
   clock = new MockClock(),
-  store = memory({ clock }),
+  store: Store = memory({ clock }),
 ): Promise<Stage> {
   const engine: Engine = ended(new Engine({ store, definitions, queues, logger: silent }))
   await engine.launch()
   return { clock, engine }
+}
+
+function stagedOn(place: Kind['place'], definitions: readonly Definition<never, unknown, unknown>[]): Promise<Stage> {
+  const clock = new MockClock()
+  return staged(definitions, [], clock, place(clock).connect())
 }
 
 const nap = workflow('nap', async (ctx, ms: number) => {
@@ -40,54 +45,60 @@ const nap = workflow('nap', async (ctx, ms: number) => {
   return `slept ${ms}`
 })
 
-it('W34: the result of a child is awaited while its parent is suspended, and passed on as it is', async () => {
-  const tally = new Tally()
-  const child = workflow('child', async (ctx, n: number) => {
-    await ctx.sleep('1h')
-    return { n, at: await ctx.now(), map: new Map([[n, 1n]]) }
-  })
-  const parent = workflow('parent', async (ctx) => {
-    tally.add('pass')
-    const run = await ctx.start(child, 5)
-    return { id: run.id, newlySubmitted: run.newlySubmitted, output: await run.result() }
-  })
-  const { clock, engine } = await staged([child, parent])
-  const run = await engine.start(parent, undefined, { id: 'p' })
-  await clock.advance('30m')
-  expect([await run.status(), await engine.handle('p~0').status()]).toEqual(['WAITING', 'WAITING'])
-  await clock.advance('30m')
-  const output = { n: 5, at: new Date(clock.now()), map: new Map([[5, 1n]]) }
-  expect(await run.result()).toEqual({ id: 'p~0', newlySubmitted: true, output })
-  expect(await engine.runs.get('p~0')).toMatchObject({ parentId: 'p', status: 'SUCCESS' })
-  expect(tally.of('pass')).toBe(2)
-})
+it.each(KINDS)(
+  '$kind: W34: the result of a child is awaited while its parent is suspended, and passed on as it is',
+  async ({ place }) => {
+    const tally = new Tally()
+    const child = workflow('child', async (ctx, n: number) => {
+      await ctx.sleep('1h')
+      return { n, at: await ctx.now(), map: new Map([[n, 1n]]) }
+    })
+    const parent = workflow('parent', async (ctx) => {
+      tally.add('pass')
+      const run = await ctx.start(child, 5)
+      return { id: run.id, newlySubmitted: run.newlySubmitted, output: await run.result() }
+    })
+    const { clock, engine } = await stagedOn(place, [child, parent])
+    const run = await engine.start(parent, undefined, { id: 'p' })
+    await clock.advance('30m')
+    expect([await run.status(), await engine.handle('p~0').status()]).toEqual(['WAITING', 'WAITING'])
+    await clock.advance('30m')
+    const output = { n: 5, at: new Date(clock.now()), map: new Map([[5, 1n]]) }
+    expect(await run.result()).toEqual({ id: 'p~0', newlySubmitted: true, output })
+    expect(await engine.runs.get('p~0')).toMatchObject({ parentId: 'p', status: 'SUCCESS' })
+    expect(tally.of('pass')).toBe(2)
+  },
+)
 
-it('W34: a parent finds its children again after its engine has died, and starts none twice', async () => {
-  const clock = new MockClock()
-  const store = memory({ clock })
-  const tally = new Tally()
-  const child = workflow('child', async (ctx, n: number) => {
-    await ctx.step('work', () => void tally.add(`child ${n}`))
-    await ctx.sleep('1h')
-    return n
-  })
-  const parent = workflow('parent', async (ctx) => {
-    const children = await Promise.all([1, 2, 3].map((n) => ctx.start(child, n)))
-    await ctx.sleep('10m')
-    return Promise.all(children.map((run) => run.result()))
-  })
-  const first = await staged([child, parent], [], clock, store)
-  const { id } = await first.engine.start(parent)
-  await clock.advance('5m')
-  await first.engine.shutdown({ timeout: 0 })
-  const second = await staged([child, parent], [], clock, store)
-  await clock.advance('2h')
-  expect(await second.engine.handle(parent, id).result()).toEqual([1, 2, 3])
-  expect(tally.all).toEqual({ 'child 1': 1, 'child 2': 1, 'child 3': 1 })
-  expect((await second.engine.runs.list({ definition: 'child' })).runs).toHaveLength(3)
-})
+it.each(KINDS)(
+  '$kind: W34: a parent finds its children again after its engine has died, and starts none twice',
+  async ({ place }) => {
+    const clock = new MockClock()
+    const home = place(clock)
+    const tally = new Tally()
+    const child = workflow('child', async (ctx, n: number) => {
+      await ctx.step('work', () => void tally.add(`child ${n}`))
+      await ctx.sleep('1h')
+      return n
+    })
+    const parent = workflow('parent', async (ctx) => {
+      const children = await Promise.all([1, 2, 3].map((n) => ctx.start(child, n)))
+      await ctx.sleep('10m')
+      return Promise.all(children.map((run) => run.result()))
+    })
+    const first = await staged([child, parent], [], clock, home.connect())
+    const { id } = await first.engine.start(parent)
+    await clock.advance('5m')
+    await first.engine.shutdown({ timeout: 0 })
+    const second = await staged([child, parent], [], clock, home.connect())
+    await clock.advance('2h')
+    expect(await second.engine.handle(parent, id).result()).toEqual([1, 2, 3])
+    expect(tally.all).toEqual({ 'child 1': 1, 'child 2': 1, 'child 3': 1 })
+    expect((await second.engine.runs.list({ definition: 'child' })).runs).toHaveLength(3)
+  },
+)
 
-it('W34: fan-out to 50 children on a queue of 5', async () => {
+it.each(KINDS)('$kind: W34: fan-out to 50 children on a queue of 5', async ({ place }) => {
   const tally = new Tally()
   let [running, most] = [0, 0]
   const full = door()
@@ -110,7 +121,7 @@ it('W34: fan-out to 50 children on a queue of 5', async () => {
   })
   const engine = ended(
     new Engine({
-      store: sqlite(freshFile()),
+      store: place().connect(),
       definitions: [page, crawl],
       queues: [queue('web', { workerConcurrency: 5 })],
       logger: silent,
@@ -121,24 +132,27 @@ it('W34: fan-out to 50 children on a queue of 5', async () => {
   expect([Object.keys(tally.all).length, Math.max(...Object.values(tally.all)), most]).toEqual([50, 1, 5])
 })
 
-it('W34: children are cancelled with their parent, and theirs with them, unless detached', async () => {
-  const family = workflow('family', async (ctx, depth: number) => {
-    if (depth > 0) {
-      await ctx.start('family', depth - 1)
-      await ctx.start('nap', 3_600_000, { detached: true })
-    }
-    await ctx.sleep('1h')
-    return depth
-  })
-  const { clock, engine } = await staged([family, nap])
-  const run = await engine.start(family, 2, { id: 'f' })
-  await clock.advance('1m')
-  expect(await run.cancel()).toBe(true)
-  const statuses = await Promise.all(['f', 'f~0', 'f~0~0', 'f~1', 'f~0~1'].map((id) => engine.handle(id).status()))
-  expect(statuses).toEqual(['CANCELLED', 'CANCELLED', 'CANCELLED', 'WAITING', 'WAITING'])
-  await clock.advance('1h')
-  expect(await engine.handle('f~0~1').result()).toBe('slept 3600000')
-})
+it.each(KINDS)(
+  '$kind: W34: children are cancelled with their parent, and theirs with them, unless detached',
+  async ({ place }) => {
+    const family = workflow('family', async (ctx, depth: number) => {
+      if (depth > 0) {
+        await ctx.start('family', depth - 1)
+        await ctx.start('nap', 3_600_000, { detached: true })
+      }
+      await ctx.sleep('1h')
+      return depth
+    })
+    const { clock, engine } = await stagedOn(place, [family, nap])
+    const run = await engine.start(family, 2, { id: 'f' })
+    await clock.advance('1m')
+    expect(await run.cancel()).toBe(true)
+    const statuses = await Promise.all(['f', 'f~0', 'f~0~0', 'f~1', 'f~0~1'].map((id) => engine.handle(id).status()))
+    expect(statuses).toEqual(['CANCELLED', 'CANCELLED', 'CANCELLED', 'WAITING', 'WAITING'])
+    await clock.advance('1h')
+    expect(await engine.handle('f~0~1').result()).toBe('slept 3600000')
+  },
+)
 
 it('a child that runs when its parent is cancelled is asked to end', async () => {
   let aborted = ''

@@ -3,9 +3,8 @@ import { expect, it } from 'vitest'
 import { Engine, SignalKeyTakenError, type SignalResult, type Store, workflow } from '../../../src/index.ts'
 import { silent } from '../../../src/observe/log.ts'
 import { memory } from '../../../src/store/memory/index.ts'
-import { sqlite } from '../../../src/store/sqlite/index.ts'
 import { MockClock } from '../../../src/testing/mock-clock.ts'
-import { freshFile } from '../engine/places.ts'
+import { KINDS } from '../engine/places.ts'
 import { ended, refusal, until } from '../engine/support.ts'
 
 const approval = workflow('approval', async (ctx, key: string) => {
@@ -20,9 +19,9 @@ async function launched(store: Store): Promise<Engine> {
   return engine
 }
 
-it('W33: is suspended, holds nothing, and goes on with the signal', async () => {
+it.each(KINDS)('$kind: W33: is suspended, holds nothing, and goes on with the signal', async ({ place }) => {
   const clock = new MockClock()
-  const engine = await launched(memory({ clock }))
+  const engine = await launched(place(clock).connect())
   const run = await engine.start(approval, 'key')
   await clock.advance('1h')
   expect(await run.status()).toBe('WAITING')
@@ -31,27 +30,30 @@ it('W33: is suspended, holds nothing, and goes on with the signal', async () => 
   expect([await run.status(), await run.result()]).toEqual(['SUCCESS', 'yes'])
 })
 
-it('W33: a signal that comes first is kept, the newest, and taken by the first wait', async () => {
-  const clock = new MockClock()
-  const engine = await launched(memory({ clock }))
-  expect([await engine.sendSignal('key', 'old'), await engine.sendSignal('key', 'new')]).toEqual([
-    'buffered',
-    'replaced',
-  ])
-  expect(await (await engine.start(approval, 'key')).result()).toBe('new')
-  const second = await engine.start(approval, 'key')
-  await clock.advance('3d')
-  expect(await second.result()).toBe('nobody answered')
-})
+it.each(KINDS)(
+  '$kind: W33: a signal that comes first is kept, the newest, and taken by the first wait',
+  async ({ place }) => {
+    const clock = new MockClock()
+    const engine = await launched(place(clock).connect())
+    expect([await engine.sendSignal('key', 'old'), await engine.sendSignal('key', 'new')]).toEqual([
+      'buffered',
+      'replaced',
+    ])
+    expect(await (await engine.start(approval, 'key')).result()).toBe('new')
+    const second = await engine.start(approval, 'key')
+    await clock.advance('3d')
+    expect(await second.result()).toBe('nobody answered')
+  },
+)
 
-it('the time-out counts from the call, across engines', async () => {
+it.each(KINDS)('$kind: the time-out counts from the call, across engines', async ({ place }) => {
   const clock = new MockClock()
-  const store = memory({ clock })
-  const first = await launched(store)
+  const home = place(clock)
+  const first = await launched(home.connect())
   const run = await first.start(approval, 'key')
   await clock.advance('2d')
   await first.shutdown({ timeout: 0 })
-  const second = await launched(store)
+  const second = await launched(home.connect())
   await clock.advance('23h')
   const again = second.handle(approval, run.id)
   expect(await again.status()).toBe('WAITING')
@@ -140,9 +142,9 @@ it('100 signals that race the time-out on a real clock: delivered, or kept, neve
     ]).toContainEqual([sent, ok])
 })
 
-it("W33: a wait on another run's key is refused, until that run has ended", async () => {
+it.each(KINDS)("$kind: W33: a wait on another run's key is refused, until that run has ended", async ({ place }) => {
   const clock = new MockClock()
-  const engine = await launched(memory({ clock }))
+  const engine = await launched(place(clock).connect())
   const holder = await engine.start(approval, 'key', { id: 'holder' })
   await clock.advance(1)
   const second = await engine.start(approval, 'key', { id: 'second' })
@@ -155,13 +157,13 @@ it("W33: a wait on another run's key is refused, until that run has ended", asyn
   expect(await (await engine.start(approval, 'key')).result()).toBe('for the next')
 })
 
-it('W33: survives the reopening of its file', async () => {
-  const file = freshFile()
-  const first = await launched(sqlite(file))
+it.each(KINDS)('$kind: W33: survives the end of its engine', async ({ place }) => {
+  const home = place()
+  const first = await launched(home.connect())
   const run = await first.start(approval, 'key')
   await until(async () => (await run.status()) === 'WAITING')
   await first.shutdown({ timeout: 0 })
-  const second = await launched(sqlite(file))
+  const second = await launched(home.connect())
   expect(await second.sendSignal('key', { deep: new Map([[1, 2n]]) })).toBe('delivered')
   expect(await second.handle(run.id).result()).toEqual({ deep: new Map([[1, 2n]]) })
 })

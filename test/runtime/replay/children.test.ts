@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { workflowContext } from '../../../src/api/context.ts'
 import type { Starter } from '../../../src/api/definition.ts'
+import { workflowContext } from '../../../src/api/replayed-context.ts'
 import type { EngineEvent } from '../../../src/core/engine-events.ts'
 import { sha256Hex } from '../../../src/core/ids.ts'
 import {

@@ -4,8 +4,9 @@
  * run is suspended.
  */
 
-import { type WorkflowContext, workflowContext } from '../../../src/api/context.ts'
+import type { WorkflowContext } from '../../../src/api/context.ts'
 import type { RequestedStart, Starter } from '../../../src/api/definition.ts'
+import { workflowContext } from '../../../src/api/replayed-context.ts'
 import type { Clock, Timer } from '../../../src/core/clock.ts'
 import type { EngineEvent } from '../../../src/core/engine-events.ts'
 import { sha256Hex } from '../../../src/core/ids.ts'
