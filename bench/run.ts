@@ -1,4 +1,4 @@
-/** `npm run bench -- sqlite` or `-- queues`: prints the figures and appends them, with commit and machine, to bench/RESULTS.md. */
+/** `npm run bench -- sqlite`, `-- queues` or `-- postgres`: prints the figures and appends them, with commit and machine, to bench/RESULTS.md. */
 import { execFileSync } from 'node:child_process'
 import { appendFileSync } from 'node:fs'
 import { cpus } from 'node:os'
@@ -8,6 +8,7 @@ import type { Figure } from './figure.ts'
 const SUITES: Readonly<Record<string, () => Promise<readonly Figure[]>>> = {
   sqlite: async () => (await import('./sqlite.ts')).benchSqlite(),
   queues: async () => (await import('./queues.ts')).benchQueues(),
+  postgres: async () => (await import('./postgres.ts')).benchPostgres(),
 }
 
 const [name = ''] = process.argv.slice(2)

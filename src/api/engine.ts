@@ -9,6 +9,7 @@ import { logEvent, logEvents } from '../observe/log.ts'
 import type { Handler } from '../runtime/handler.ts'
 import { Hub } from '../runtime/hub.ts'
 import { Worker } from '../runtime/worker.ts'
+import type { Store } from '../store/contract.ts'
 import type { StartSql, StartSqlArgs, StartSqlOptions } from './caller-starts.ts'
 import { Connection } from './connection.ts'
 import type { AnyDefinition, Definition, InputOf, OutputOf, Starter } from './definition.ts'
@@ -38,6 +39,8 @@ const DEFAULT_SHUTDOWN_TIMEOUT = '30s'
  * await engine.shutdown()
  */
 export class Engine<const Ds extends readonly AnyDefinition[] = readonly AnyDefinition[]> {
+  /** As it was given. `await engine.store.migrate()` brings its schema up to date without opening it. */
+  readonly store: Store
   /** Runs, their steps and their attempts, as the store knows them; and why a run is not running. */
   readonly runs: Runs
   /** Values under keys, kept in the store. */
@@ -54,6 +57,7 @@ export class Engine<const Ds extends readonly AnyDefinition[] = readonly AnyDefi
   constructor(options: EngineOptions<Ds>) {
     this.#checked = checkEngine(options)
     const { store, codec, queues, version, executorId, maxConcurrent, maxBlockedMs, logger } = this.#checked
+    this.store = store
     const hub = Hub.of(store)
     const onEvent = (event: EngineEvent): void => logEvent(logger, event)
     this.#stopLogging = logEvents(hub.events, logger)

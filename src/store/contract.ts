@@ -295,6 +295,8 @@ export interface Store {
   open(): Promise<void>
   /** Lets go of every connection, timer and thread. A closed store can be opened again. */
   close(): Promise<void>
+  /** Brings the schema up to date, without opening the store: for those who let another user do that. */
+  migrate(): Promise<void>
 
   /**
    * Applies a batch in one transaction. A store that bounds its time in one transaction may stop early: the answer

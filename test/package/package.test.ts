@@ -25,26 +25,32 @@ async function main(): Promise<void> {
   // @ts-expect-error: the input is a string
   const refused = () => engine.start(greet, 1)
   await engine.shutdown()
-  console.log(greeting, typeof sqlite, typeof MockClock, typeof refused)
+  console.log(greeting, typeof sqlite, typeof postgres, typeof MockClock, typeof refused)
 }
 
 main()
 `
 const ESM = `import { Engine, workflow } from 'perdure'
 import { memory } from 'perdure/memory'
+import { postgres } from 'perdure/postgres'
 import { sqlite } from 'perdure/sqlite'
 import { MockClock } from 'perdure/testing'
 ${USE}`
 const COMMONJS = `import perdure = require('perdure')
 import memoryEntry = require('perdure/memory')
+import postgresEntry = require('perdure/postgres')
 import sqliteEntry = require('perdure/sqlite')
 import testing = require('perdure/testing')
 const { Engine, workflow } = perdure
 const { memory } = memoryEntry
+const { postgres } = postgresEntry
 const { sqlite } = sqliteEntry
 const { MockClock } = testing
 ${USE}`
-const PRINTED = 'hello, you function function function\n'
+const PRINTED = 'hello, you function function function function\n'
+
+/** What the store in PostgreSQL takes is typed by @types/pg, which needs those of Node. */
+const LOCAL = ESM.replace(/.*perdure\/postgres.*\n/, '').replace(' typeof postgres,', '')
 
 const WITHOUT_DRIVER = `import { Engine } from 'perdure'
 import { sqlite } from 'perdure/sqlite'
@@ -54,6 +60,15 @@ try {
   console.log('launched')
 } catch (error) {
   console.log(error.code, error.message.includes('better-sqlite3'))
+}
+`
+
+const WITHOUT_PG = `import { Client } from 'perdure'
+import { postgres } from 'perdure/postgres'
+try {
+  await new Client({ store: postgres('postgres://app:secret@db/app') }).start('greet')
+} catch (error) {
+  console.log(error.code, error.message)
 }
 `
 
@@ -76,8 +91,10 @@ beforeAll(async () => {
   mkdirSync(consumer)
   writeFileSync(join(consumer, 'package.json'), '{ "name": "consumer", "private": true, "type": "module" }')
   writeFileSync(join(consumer, 'esm.ts'), ESM)
+  writeFileSync(join(consumer, 'local.ts'), LOCAL)
   writeFileSync(join(consumer, 'commonjs.cts'), COMMONJS)
   writeFileSync(join(consumer, 'without-driver.js'), WITHOUT_DRIVER)
+  writeFileSync(join(consumer, 'without-pg.js'), WITHOUT_PG)
   expectClean(await run('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', tarball], { cwd: consumer }))
 })
 
@@ -121,7 +138,7 @@ describe('the package', () => {
   })
 
   it('type-checks for a target without disposal, and without the types of Node', async () => {
-    expectClean(await typeCheck(['--module', 'nodenext'], ['esm.ts'], false, []))
+    expectClean(await typeCheck(['--module', 'nodenext'], ['local.ts'], false, []))
   })
 
   it('lets nobody import what is not listed', () => {
@@ -134,5 +151,12 @@ describe('the package', () => {
   it.skipIf(isBuiltin('node:sqlite'))('says which driver to install when there is none', async () => {
     const { output } = await run(process.execPath, ['without-driver.js'], { cwd: consumer })
     expect(output).toBe('MISSING_DRIVER true\n')
+  })
+
+  it('says that pg is missing when the store in PostgreSQL is used without it', async () => {
+    const { output } = await run(process.execPath, ['without-pg.js'], { cwd: consumer })
+    expect(output).toBe(
+      'MISSING_DRIVER The store postgres db/app needs a driver that is not installed. Run: npm install pg@8.\n',
+    )
   })
 })

@@ -24,6 +24,16 @@ export function lifecycle(test: Test, capabilities: StoreCapabilities): void {
     assert.equal((await world.run('a')).status, 'ENQUEUED')
   })
 
+  test('migrating changes nothing of what is up to date, and opens nothing', async (world) => {
+    await world.enqueue('a')
+    await world.store.migrate()
+    assert.equal((await world.run('a')).status, 'ENQUEUED')
+    if (!capabilities.shared) return
+    const other = world.connect()
+    await other.migrate()
+    await assert.rejects(other.runs(['a']), StoreClosedError)
+  })
+
   test('the clock of a store that has been opened cannot be changed', async (world) => {
     const other = new ManualClock()
     assert.throws(() => world.store.setClock(other), ConfigurationError)

@@ -89,6 +89,9 @@ class MemoryStore implements Store {
   /** There is nothing to let go of; other engines may still be using the store. */
   async close(): Promise<void> {}
 
+  /** There is no schema. */
+  async migrate(): Promise<void> {}
+
   async commit(commands: readonly Command[]): Promise<readonly Outcome[]> {
     return commit(this.#tables(), commands, this.#now())
   }

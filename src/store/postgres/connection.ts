@@ -41,6 +41,11 @@ export class Connection implements Transaction {
     client.on('error', ignored)
   }
 
+  /** What comes over it is not text. */
+  get isBinary(): boolean {
+    return 'binary' in this.#client && this.#client.binary === true
+  }
+
   instant(databaseNow: unknown): EpochMs {
     return this.#speech.instant(databaseNow)
   }

@@ -17,6 +17,7 @@ import { type Answering, Connection, type Speech } from './connection.ts'
 import { loadDriver } from './driver.ts'
 import {
   admit,
+  admitConnection,
   admitServer,
   admitStill,
   look,
@@ -29,7 +30,7 @@ import type { Settings } from './options.ts'
 import { ConnectionPool } from './pool.ts'
 import type { Session, Transaction } from './session.ts'
 import { columnTypes, quoted, Statements, TEXT_ARRAY } from './statements.ts'
-import { explained, explainedOpening, isForgotten, isInterference, missesSchema } from './trouble.ts'
+import { explained, explainedOpening, isForgotten, isInterference, isReadOnly, missesSchema } from './trouble.ts'
 
 export interface WriteOptions {
   /** How long a statement may wait for a lock before the whole is a LockedError. Default: 50 ms. */
@@ -78,6 +79,8 @@ export class Database {
   readonly #pool: ConnectionPool
   readonly #speech: Speech
   #begin = BEGIN
+  /** Until then transactions are taken to be read-only by default. */
+  #readsOnlyUntil = Number.NEGATIVE_INFINITY
   #checkedAt = realScheduler.monotonic()
 
   private constructor({ settings, clock }: Location, pool: ConnectionPool, speech: Omit<Speech, 'instant'>) {
@@ -115,9 +118,20 @@ export class Database {
     return now
   }
 
-  /** Reads: each statement sees what was committed before it began. */
-  read<T>(body: (session: Session) => Promise<T>): Promise<T> {
-    return this.#patiently(() => this.#connected({ answerWithinMs: ANSWER_WITHIN_MS }, body))
+  /**
+   * Reads, and locks and writes of single statements: each sees what was committed before it began. Where nothing may be
+   * written but in transactions that say so, it is one that does.
+   */
+  async read<T>(body: (session: Session) => Promise<T>): Promise<T> {
+    if (realScheduler.monotonic() < this.#readsOnlyUntil) return await this.write(body)
+    try {
+      return await this.#patiently(() => this.#connected({ answerWithinMs: ANSWER_WITHIN_MS }, body))
+    } catch (error) {
+      if (!(error instanceof Error && isReadOnly(error.cause))) throw error
+    }
+    const result = await this.write(body)
+    this.#readsOnlyUntil = realScheduler.monotonic() + CHECK_SCHEMA_EVERY_MS
+    return result
   }
 
   /** Reads that belong together: all see the same state. */
@@ -192,6 +206,7 @@ export class Database {
     const opening: Opening = { settings, clock: clock.kind, statements: this.#statements }
     // An index of a large table takes its time.
     await this.#connected({ answerWithinMs: undefined }, async (connection) => {
+      admitConnection(connection)
       const found = await look(connection, settings.schema)
       this.instant(found.now)
       if (found.synchronousCommit === 'off') this.#begin = `${BEGIN}; ${DURABLY}`

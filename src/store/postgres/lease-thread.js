@@ -23,6 +23,8 @@ const { connection, leaseMs, maxBlockedMs, lookEveryMs, heartbeat, renewSql, ren
 /** More than one statement should renew. */
 const BATCH = 1_000
 const LONGEST_GOODBYE_MS = 500
+/** Whatever the database's defaults are. */
+const BEGIN = 'begin isolation level read committed read write'
 /** For the lock of a row: what holds it longer, holds the claim as well. */
 const LOCK_TIMEOUT_MS = Math.ceil(Math.min(50, leaseMs / 100))
 
@@ -38,6 +40,8 @@ let client
 /** When it was first tried to connect, as long as that hasn't worked. @type {number | undefined} */
 let connectingSince
 let everConnected = false
+/** Transactions only read, unless they say that they write. */
+let readsOnly = false
 
 const timer = setInterval(look, lookEveryMs)
 parentPort?.on('message', obey)
@@ -89,10 +93,28 @@ function dueClaims(now) {
 async function renewRound(due) {
   const startedAt = performance.now()
   for (let from = 0; from < due.length; from += BATCH) {
-    const locked = await renewAll(renewSql, due.slice(from, from + BATCH))
+    const locked = await renewFree(due.slice(from, from + BATCH))
     if (locked.length > 0) await renewLocked(locked)
   }
   lastRoundAt = startedAt
+}
+
+/**
+ * Answers with those whose rows are locked.
+ * @param {readonly Claim[]} claims
+ */
+async function renewFree(claims) {
+  try {
+    if (!readsOnly) return await renewAll(renewSql, claims)
+  } catch (error) {
+    if (stateOf(error) !== '25006') throw error
+  }
+  const connected = await connect()
+  await connected.query(BEGIN)
+  const locked = await renewAll(renewSql, claims)
+  await connected.query('commit')
+  readsOnly = true
+  return locked
 }
 
 /**
@@ -131,7 +153,7 @@ async function renewAll(sql, claims) {
 async function renewLocked(claims) {
   const connected = await connect()
   try {
-    await connected.query(`begin; set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
+    await connected.query(`${BEGIN}; set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
     await renewAll(renewLockedSql, claims)
     await connected.query('commit')
   } catch (error) {

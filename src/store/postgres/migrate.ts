@@ -54,6 +54,7 @@ export interface Found {
   readonly serverName: string
   readonly encoding: string
   readonly synchronousCommit: string
+  readonly arrayNulls: string
   readonly now: unknown
   readonly hasSchema: boolean
   readonly hasMeta: boolean
@@ -67,7 +68,7 @@ select pg_catalog.current_setting('server_version_num')::int, pg_catalog.current
   exists (select from pg_catalog.pg_namespace where nspname = $1),
   exists (select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
     where n.nspname = $1 and c.relname = 'meta'),
-  current_user::text, pg_catalog.current_database()::text`
+  current_user::text, pg_catalog.current_database()::text, pg_catalog.current_setting('array_nulls')`
 const READ_META = 'select name, value from perdure.meta'
 
 export async function look(session: Session, schema: string): Promise<Found> {
@@ -82,11 +83,24 @@ export async function look(session: Session, schema: string): Promise<Found> {
     hasMeta: flag(row[6]),
     user: text(row[7]),
     database: text(row[8]),
+    arrayNulls: text(row[9]),
   }
 }
 
+/** Throws if what comes over a connection could not be read. */
+export function admitConnection({ isBinary }: Pick<Connection, 'isBinary'>): void {
+  if (!isBinary) return
+  const problem = 'its connections have the setting binary: true, with which values do not come as they are stored'
+  throw new ConfigurationError({ option: 'postgres.connection', problem, allowed: 'connections without it' })
+}
+
 /** Throws unless a store may be in this database at all. */
-export function admitServer({ serverVersion, serverName, encoding }: Found): void {
+export function admitServer({ serverVersion, serverName, encoding, arrayNulls }: Found): void {
+  if (arrayNulls === 'off') {
+    const problem =
+      'array_nulls is off there, with which null would be stored as a text. Set it on, for this user at least'
+    throw new ConfigurationError({ option: 'postgres.connection', problem })
+  }
   if (serverVersion < OLDEST_SERVER * VERSION_UNIT) {
     const problem = `the server is PostgreSQL ${serverName}. Upgrade it, or use another`
     throw new ConfigurationError({

@@ -51,6 +51,8 @@ created as (
 select (select pg_catalog.count(*) from created), (select now from clock),
   (select pg_catalog.json_agg(pg_catalog.json_build_array(q.name, q.partitioned, q.priority_enabled)) from queue q)`
 
+/** Somebody keeps one of the ids, or a queue, for longer: on the other way the rest gets past that. */
+const PATIENCE = { lockTimeoutMs: 10 }
 /** So many batches go the other way after one that came here in vain. */
 const REST = 20
 
@@ -76,7 +78,7 @@ export class PlainStarts {
     const { rows, outcomes } = this.#apply(commands, starts, names)
     const values = [...columnsOf(rows), starts.map(({ id }) => id), names, names.map((name) => this.#ranks(name))]
     try {
-      const added = await this.#database.write((transaction) => this.#add(transaction, values))
+      const added = await this.#database.write((transaction) => this.#add(transaction, values), PATIENCE)
       if (added === rows.runs.created.size) return outcomes
     } catch (error) {
       // Parts of the batch may get through.

@@ -1,5 +1,7 @@
 /** The pool that a store takes its connections from: one of its own, or the user's, which is never ended here. */
 import type { Client, ClientConfig, Pool, PoolClient, PoolConfig } from 'pg'
+import { StoreClosedError } from '../../core/errors.ts'
+import { realScheduler } from '../../core/scheduler.ts'
 import { clientConfig } from './client-config.ts'
 import { ignored } from './connection.ts'
 import type { Driver } from './driver.ts'
@@ -18,11 +20,16 @@ const OWN: PoolConfig = {
   pipeline: true,
 }
 
+/** A pool of the user's may let one wait for ever, as when all its connections were taken and not given back. */
+const LONGEST_WAIT_MS = 10_000
+
 export class ConnectionPool {
   readonly #driver: Driver
   readonly #settings: Settings
   readonly #pool: Pool
   readonly #uses = new Set<Promise<unknown>>()
+  /** Those that wait for a connection, and how they are told that they get none. */
+  readonly #waiting = new Set<(error: unknown) => void>()
   #closed: Promise<void> | undefined
 
   constructor(driver: Driver, settings: Settings) {
@@ -68,18 +75,55 @@ export class ConnectionPool {
   }
 
   async #close(): Promise<void> {
+    // Nobody may ever give that pool a connection back.
+    if (this.#settings.source.type === 'given') {
+      for (const giveUp of this.#waiting) giveUp(new StoreClosedError({ store: this.#settings.store }))
+    }
     await Promise.allSettled(this.#uses)
     if (this.#settings.source.type === 'given') stopListening(this.#pool)
     // Connections may be lost even while they are closed: there it listens on.
     else await this.#pool.end()
   }
 
-  async #connect(): Promise<PoolClient> {
-    try {
-      return await this.#pool.connect()
-    } catch (error) {
-      throw driverError(error)
-    }
+  #connect(): Promise<PoolClient> {
+    return new Promise((resolve, reject) => {
+      let waits = true
+      const stop = (): void => {
+        waits = false
+        this.#waiting.delete(giveUp)
+        late.cancel()
+      }
+      const giveUp = (error: unknown): void => {
+        stop()
+        reject(error)
+      }
+      const late = realScheduler.after(LONGEST_WAIT_MS, () => giveUp(driverError(new Error(this.#whyNone()))))
+      this.#waiting.add(giveUp)
+      this.#asked().then(
+        (client) => {
+          // One that comes too late goes back.
+          if (!waits) return client.release()
+          stop()
+          resolve(client)
+        },
+        (error: unknown) => {
+          if (waits) giveUp(driverError(error))
+        },
+      )
+    })
+  }
+
+  /** What it is made with may be refused by an exception. */
+  async #asked(): Promise<PoolClient> {
+    return await this.#pool.connect()
+  }
+
+  #whyNone(): string {
+    const { totalCount, idleCount, options } = this.#pool
+    const used = totalCount - idleCount
+    const state = `the pool gave no connection within ${LONGEST_WAIT_MS} ms`
+    if (used < options.max) return state
+    return `${state}: all ${used} are in use. Give each back when it is done with (client.release), or the pool a larger max`
   }
 }
 
@@ -89,12 +133,21 @@ const listened = new WeakMap<Pool, number>()
 /** An idle connection that is lost leaves the pool by itself; if nobody listened, the process would end. */
 function listen(pool: Pool): void {
   const stores = listened.get(pool) ?? 0
-  if (stores === 0) pool.on('error', ignored)
+  if (stores === 0) pool.on('error', ignored).on('connect', outliveBeginning)
   listened.set(pool, stores + 1)
+}
+
+/**
+ * The server may accept a connection and end it in one message (a shutdown, an administrator): the pool listens no more
+ * then, and whoever the connection is for not yet.
+ */
+function outliveBeginning(client: PoolClient): void {
+  client.on('error', ignored)
+  realScheduler.onTurn(() => client.off('error', ignored))
 }
 
 function stopListening(pool: Pool): void {
   const stores = listened.get(pool) ?? 0
-  if (stores === 1) pool.off('error', ignored)
+  if (stores === 1) pool.off('error', ignored).off('connect', outliveBeginning)
   listened.set(pool, stores - 1)
 }

@@ -41,7 +41,10 @@ export class Statements {
     return sql.replace(TOKENS, (token) => {
       if (token === 'perdure.') return this.#prefix
       if (!NAMING_LITERAL.test(token)) return token
-      return `'${this.#prefix.replaceAll("'", "''")}${token.slice("'perdure.".length)}`
+      const name = this.#prefix.replaceAll("'", "''")
+      // What a backslash is in a plain literal depends on `standard_conforming_strings`.
+      const opening = name.includes('\\') ? `E'${name.replaceAll('\\', '\\\\')}` : `'${name}`
+      return `${opening}${token.slice("'perdure.".length)}`
     })
   }
 }

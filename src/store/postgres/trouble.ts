@@ -19,6 +19,7 @@ const LOCK_NOT_AVAILABLE = '55P03'
 const DEADLOCK = '40P01'
 const SERIALIZATION_FAILURE = '40001'
 const FEATURE_NOT_SUPPORTED = '0A000'
+const READ_ONLY = '25006'
 const CORRUPT: ReadonlySet<string> = new Set(['XX001', 'XX002'])
 /** A prepared statement that isn't there, or is there already. */
 const PREPARED: ReadonlySet<string> = new Set(['26000', '42P05'])
@@ -33,7 +34,7 @@ const UNAVAILABLE_CLASSES: ReadonlySet<string> = new Set(['08', '28', '53', '57'
  * No such database, a read-only server, a transaction that idled for too long, no rights; and what the server can't do
  * at all, or now: a standby says so of BEGIN READ WRITE, after a failover the wrong way.
  */
-const UNAVAILABLE: ReadonlySet<string> = new Set(['3D000', '25006', '25P03', NO_RIGHTS, FEATURE_NOT_SUPPORTED])
+const UNAVAILABLE: ReadonlySet<string> = new Set(['3D000', READ_ONLY, '25P03', NO_RIGHTS, FEATURE_NOT_SUPPORTED])
 
 /** What PostgreSQL calls the error; undefined for errors of other origin. */
 export function sqlState(error: unknown): string | undefined {
@@ -61,6 +62,11 @@ export function spoilsConnection(error: unknown): boolean {
 /** True if another connection may do what this one could not, without that anything has happened. */
 export function isForgotten(error: unknown): boolean {
   return PREPARED.has(sqlState(error) ?? '') || isStalePlan(error)
+}
+
+/** True if the transaction may not write: the server can't, or transactions are so by default. */
+export function isReadOnly(error: unknown): boolean {
+  return sqlState(error) === READ_ONLY
 }
 
 /** True if a statement names what the schema doesn't have. */
@@ -141,7 +147,10 @@ export function explainedOpening(store: string, schema: string, error: unknown):
     return new ConfigurationError({ option: 'postgres.schema', problem: `${problem}. ${way}` }, { cause: error })
   }
   const explanation = explained(store, error)
-  return explanation instanceof LockedError ? unavailable(store, explanation) : explanation
+  if (explanation instanceof LockedError) return unavailable(store, explanation)
+  if (explanation !== error || !isFatal(error)) return explanation
+  const way = 'Correct what the connection is made with'
+  return new ConfigurationError({ option: 'postgres.connection', problem: `${problem}. ${way}` }, { cause: error })
 }
 
 /** For callers outside the store, to whom a lock that is held is trouble that passes. */

@@ -125,6 +125,11 @@ export class SqliteStore implements Store {
     })
   }
 
+  async migrate(): Promise<void> {
+    const database = await Database.open({ path: this.#path, store: this.name, clock: this.#clock })
+    database.close()
+  }
+
   async commit(commands: readonly Command[]): Promise<readonly Outcome[]> {
     this.#require()
     if (commands.length === 0) return []

@@ -127,7 +127,7 @@ describe.each(KINDS)('shutdown on $kind', ({ kind, place }) => {
       await ctx.step('b', () => tally.add(`${ctx.runId} b`))
     })
     const accepted: string[] = []
-    const rounds = { memory: 400, sqlite: 100, postgres: 20 }[kind]
+    const rounds = { memory: 400, sqlite: 100, postgres: 12 }[kind]
     for (let round = 0; round < rounds; round += 1) {
       const engine = new Engine({ store: home.connect(), definitions: [two], logger })
       await engine.launch()

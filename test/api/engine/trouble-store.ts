@@ -58,6 +58,7 @@ export class TroubleStore implements Store {
 
   open: Store['open'] = () => this.#call('open', () => this.#inner.open())
   close: Store['close'] = () => this.#inner.close()
+  migrate: Store['migrate'] = () => this.#inner.migrate()
   claim: Store['claim'] = (request) => this.#call('claim', () => this.#inner.claim(request))
   renew: Store['renew'] = (claims, leaseMs) => this.#call('renew', () => this.#inner.renew(claims, leaseMs))
   reclaim: Store['reclaim'] = (request) => this.#call('reclaim', () => this.#inner.reclaim(request))

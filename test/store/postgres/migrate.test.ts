@@ -247,6 +247,7 @@ describe('what no database can be opened with', () => {
       serverName: '13.4',
       encoding: 'UTF8',
       synchronousCommit: 'on',
+      arrayNulls: 'on',
       now: 0,
       hasSchema: false,
       hasMeta: false,

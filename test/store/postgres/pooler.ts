@@ -9,6 +9,8 @@ import { onTestFinished } from 'vitest'
 const SSL_REQUEST = 80_877_103
 /** Messages that the server answers with `ReadyForQuery`. */
 const ANSWERED: ReadonlySet<string> = new Set(['Q', 'S', 'F'])
+const READY = 'Z'.charCodeAt(0)
+const IDLE = 'I'.charCodeAt(0)
 
 /** A connection to the server, logged in; the driver has let go of its socket. */
 class Backend {
@@ -73,10 +75,13 @@ export class Pooler {
   #join(socket: Socket): void {
     this.#sockets.add(socket)
     socket.on('error', () => {})
-    socket.on('close', () => this.#sockets.delete(socket))
     const session = new ClientSession(socket, {
       take: (use) => this.#take(use),
       give: (backend) => this.#give(backend),
+    })
+    socket.on('close', () => {
+      this.#sockets.delete(socket)
+      session.leave()
     })
     socket.once('data', (chunk) => {
       if (chunk.readInt32BE(4) === SSL_REQUEST) throw new Error('the pooler has no TLS')
@@ -112,6 +117,7 @@ class ClientSession {
   #backend: Backend | 'awaited' | undefined
   #held: Buffer[] = []
   #unanswered = 0
+  #gone = false
 
   constructor(socket: Socket, backends: Backends) {
     this.#socket = socket
@@ -126,6 +132,17 @@ class ClientSession {
 
   add(chunk: Buffer): void {
     this.#messages.add(chunk)
+  }
+
+  /** The client is gone, in the middle of a transaction maybe: that is rolled back. */
+  leave(): void {
+    this.#gone = true
+    if (this.#backend instanceof Backend) this.#rollBack(this.#backend)
+  }
+
+  #rollBack(backend: Backend): void {
+    this.#unanswered += 2
+    backend.write(Buffer.concat([message('S', Buffer.alloc(0)), message('Q', Buffer.from('ROLLBACK\0'))]))
   }
 
   #ask(asked: Buffer): void {
@@ -144,6 +161,10 @@ class ClientSession {
   }
 
   #begin(backend: Backend): void {
+    if (this.#gone) {
+      this.#backends.give(backend)
+      return
+    }
     this.#backend = backend
     backend.onMessage = (answer) => this.#answer(backend, answer)
     const held = this.#held
@@ -152,11 +173,10 @@ class ClientSession {
   }
 
   #answer(backend: Backend, answer: Buffer): void {
-    this.#socket.write(answer)
-    if (answer[0] !== 'Z'.charCodeAt(0)) return
+    if (!this.#gone) this.#socket.write(answer)
+    if (answer[0] !== READY) return
     this.#unanswered -= 1
-    const isIdle = answer[5] === 'I'.charCodeAt(0)
-    if (!isIdle || this.#unanswered > 0) return
+    if (answer[5] !== IDLE || this.#unanswered > 0) return
     this.#backend = undefined
     this.#backends.give(backend)
   }
