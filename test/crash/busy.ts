@@ -3,10 +3,10 @@
  * to be suspended. Each effect has a value of its own, so that a result tells which of them was recorded.
  */
 import { setTimeout } from 'node:timers/promises'
-import { sqlite } from 'perdure/sqlite'
 import { type StepArgument, workflow } from '../../src/index.ts'
 import type { Command, Store } from '../../src/store/contract.ts'
 import type { Journal } from './journal.ts'
+import { storeOf } from './store-spec.ts'
 
 /** The steps of a run, by their position. */
 export const STEP_POSITIONS = [0, 1, 2, 3, 5] as const
@@ -42,8 +42,8 @@ export function busyWorkflow(journal: Journal) {
 }
 
 /** A store that notes what it has acknowledged: outcomes of steps, and settlements. */
-export function notingStore(path: string, journal: Journal): Store {
-  const store = sqlite(path)
+export function notingStore(spec: string, journal: Journal): Store {
+  const store = storeOf(spec)
   const commit = store.commit.bind(store)
   store.commit = async (commands) => {
     const outcomes = await commit(commands)

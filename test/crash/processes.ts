@@ -21,10 +21,10 @@ export class Child {
   #listeners = new Set<() => void>()
   #over: Ended | undefined
 
-  constructor(script: string, args: readonly string[]) {
+  constructor(script: string, args: readonly string[], nodeArgs: readonly string[]) {
     const path = fileURLToPath(new URL(`./children/${script}`, import.meta.url))
     const program = isAbsolute(script) ? [script] : ['--import', 'tsx', path]
-    this.#process = spawn(process.execPath, [...program, ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
+    this.#process = spawn(process.execPath, [...nodeArgs, ...program, ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
     const { stdin, stdout } = this.#process
     // Writing to a child that has been killed is no error of the test.
     stdin?.on('error', () => {})
@@ -100,7 +100,12 @@ export class Child {
 
 /** Runs a TypeScript file of the folder `children`, or a JavaScript file that is given by its whole path. */
 export function start(script: string, ...args: readonly string[]): Child {
-  const child = new Child(script, args)
+  return startUnder([], script, ...args)
+}
+
+/** With options for Node. */
+export function startUnder(nodeArgs: readonly string[], script: string, ...args: readonly string[]): Child {
+  const child = new Child(script, args, nodeArgs)
   onTestFinished(async () => {
     if (child.alive) await child.kill()
   })

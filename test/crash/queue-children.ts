@@ -7,21 +7,28 @@ import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from 'vite'
 import { afterAll } from 'vitest'
-import { type Child, start } from './processes.ts'
+import { type Child, startUnder } from './processes.ts'
 
 const PROGRAMS = ['caller', 'producer', 'racer', 'sleepers', 'suspended', 'worker'] as const
 
 const ROOT = join(import.meta.dirname, '../..')
 const CACHE = join(ROOT, 'node_modules/.cache')
-/** The file that a store starts its thread from lies beside its own. */
-const LEASE_THREAD = 'lease-thread.js'
+/** Stores that start a thread, from a file that lies beside the one that starts it. */
+const THREADED = ['sqlite', 'postgres'] as const
 
 const programs = await buildPrograms()
 afterAll(() => rmSync(programs, { recursive: true, force: true }))
 
 /** Runs `children/queue-<program>.ts`. */
 export function startProgram(program: (typeof PROGRAMS)[number], ...args: readonly string[]): Child {
-  return start(join(programs, `${program}.mjs`), ...args)
+  return startUnder([], join(programs, `${program}.mjs`), ...args)
+}
+
+/** In a process whose clock is so many milliseconds ahead. */
+export function startShifted(shiftMs: number, program: (typeof PROGRAMS)[number], ...args: readonly string[]): Child {
+  const shift = new URL('./children/shift-clock.js', import.meta.url)
+  shift.search = String(shiftMs)
+  return startUnder(['--import', shift.href], join(programs, `${program}.mjs`), ...args)
 }
 
 /** The folder of the built programs: below node_modules, where they find the packages that they import. */
@@ -38,9 +45,23 @@ async function buildPrograms(): Promise<string> {
     resolve: { tsconfigPaths: true },
     build: {
       ...{ ssr: true, target: 'node20', minify: false, outDir: folder },
-      rollupOptions: { input, output: { entryFileNames: '[name].mjs', chunkFileNames: '[name].mjs' } },
+      rollupOptions: {
+        input,
+        output: {
+          ...{ entryFileNames: '[name].mjs', chunkFileNames: '[name].mjs' },
+          codeSplitting: {
+            includeDependenciesRecursively: false,
+            groups: THREADED.map((store) => ({
+              name: `${store}/host`,
+              test: new RegExp(`store/${store}/lease-thread-host\\.ts$`),
+            })),
+          },
+        },
+      },
     },
   })
-  copyFileSync(join(ROOT, 'src/store/sqlite', LEASE_THREAD), join(folder, LEASE_THREAD))
+  for (const store of THREADED) {
+    copyFileSync(join(ROOT, 'src/store', store, 'lease-thread.js'), join(folder, store, 'lease-thread.js'))
+  }
   return folder
 }

@@ -1,14 +1,15 @@
 /** Workers on queues, as processes, and a test's own view of the file that they share. */
 import { setTimeout } from 'node:timers/promises'
 import { onTestFinished } from 'vitest'
-import { Client, type QueueOptions } from '../../src/index.ts'
+import { Client, type QueueOptions, StoreUnavailableError } from '../../src/index.ts'
 import type { Connection } from '../../src/store/sqlite/driver.ts'
 import { loadDriver } from '../../src/store/sqlite/drivers/load.ts'
-import { sqlite } from '../../src/store/sqlite/index.ts'
 import { type Place, place } from './place.ts'
 import type { Child } from './processes.ts'
-import { startProgram } from './queue-children.ts'
+import { startShifted } from './queue-children.ts'
 import type { Point } from './queue-halting.ts'
+import { quiet } from './quiet.ts'
+import { storeOf } from './store-spec.ts'
 
 /** Seldom enough to leave the processors to those who work. */
 const LOOK_EVERY_MS = 20
@@ -23,6 +24,8 @@ export interface WorkerSettings {
   readonly engines?: number
   /** Of all claims; 30 s if unset. */
   readonly leaseMs?: number
+  /** How far its clock is ahead. */
+  readonly shiftMs?: number
   /** It never renews a lease, so only its writes tell it of a loss. */
   readonly mute?: boolean
   /** Runs that ask to be held wait until they are released; elsewhere they go on. */
@@ -47,13 +50,15 @@ export interface QueuePlace extends Place {
   drained(queues: Iterable<string>): Promise<void>
 }
 
-export function queuePlace(): QueuePlace {
-  const here = place()
-  const client = new Client({ store: sqlite(here.store) })
+/** `spec`: of the store, if it is not to be a file. */
+export function queuePlace(spec?: string): QueuePlace {
+  const folder = place()
+  const here = { ...folder, store: spec ?? folder.store }
+  const client = new Client({ store: storeOf(here.store), logger: quiet })
   onTestFinished(() => client.close())
   let connection: Connection | undefined
   const load = (settings: WorkerSettings): Child =>
-    startProgram('worker', here.store, here.log, JSON.stringify(settings))
+    startShifted(settings.shiftMs ?? 0, 'worker', here.store, here.log, JSON.stringify(settings))
   return {
     ...here,
     ...{ client, load },
@@ -69,8 +74,10 @@ export function queuePlace(): QueuePlace {
       await worker.kill()
     },
     freeze: async (worker) => {
-      connection ??= await connectionTo(here.store)
       await worker.freeze()
+      // PostgreSQL ends the transaction of a process that stands still.
+      if (spec !== undefined) return
+      connection ??= await connectionTo(here.store)
       while (!isWritable(connection)) {
         worker.signal('SIGCONT')
         await setTimeout(Math.random() * 3)
@@ -103,6 +110,11 @@ function isWritable(connection: Connection): boolean {
 }
 
 async function isDrained({ runs }: Client, queue: string): Promise<boolean> {
-  const page = await runs.list({ queue, status: ['ENQUEUED', 'DELAYED', 'PENDING', 'WAITING'], limit: 1 })
-  return page.runs.length === 0
+  try {
+    const page = await runs.list({ queue, status: ['ENQUEUED', 'DELAYED', 'PENDING', 'WAITING'], limit: 1 })
+    return page.runs.length === 0
+  } catch (error) {
+    if (error instanceof StoreUnavailableError) return false
+    throw error
+  }
 }

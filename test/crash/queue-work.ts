@@ -8,6 +8,8 @@ export interface Task {
   readonly ms: number
   /** Where it waits until it is released, in a process that holds runs: in its second step, or before it is settled. */
   readonly hold?: 'in a step' | 'at the end'
+  /** How long it sleeps before it does anything: long enough, and it is suspended. */
+  readonly sleepMs?: number
 }
 
 export interface TaskScene {
@@ -31,6 +33,7 @@ export function taskWorkflow({ journal, begun, hold }: TaskScene) {
   return workflow('task', { maxRecoveries: 1_000 }, async (ctx, task: Task) => {
     journal.note('begin', ctx.runId, String(instant()))
     begun(ctx.runId)
+    if (task.sleepMs !== undefined) await ctx.sleep(task.sleepMs)
     for (const name of ['first', 'second']) {
       await ctx.step(name, async ({ idempotencyKey }) => {
         if (task.ms > 0) await setTimeout(task.ms / 2)

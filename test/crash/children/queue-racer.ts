@@ -1,7 +1,7 @@
 /**
- * One side of a race between enqueueing and finding nothing, on several files at once. The worker tells the producer,
+ * One side of a race between enqueueing and finding nothing, on several stores at once. The worker tells the producer,
  * by a socket and not by the store, when a run has begun; the producer starts the next a moment later, while the
- * worker settles the first and looks for more. Neither ever polls: whoever misses a wake-up stands still.
+ * worker settles the first and looks for more. `patient`: neither ever polls, so whoever misses a wake-up stands still.
  *
  * The worker says `listening`. The producer says `raced <JSON>` when all is done (see queue-races.ts), and fails if a
  * run stands still.
@@ -15,14 +15,14 @@ import { realScheduler, type Scheduler } from '../../../src/core/scheduler.ts'
 import { Client, Engine, queue, workflow } from '../../../src/index.ts'
 import { Hub } from '../../../src/runtime/hub.ts'
 import type { Store } from '../../../src/store/contract.ts'
-import { sqlite } from '../../../src/store/sqlite/index.ts'
 import type { Races } from '../queue-races.ts'
 import { instant } from '../queue-work.ts'
 import { quiet } from '../quiet.ts'
+import { storeOf } from '../store-spec.ts'
 
 const STUCK_MS = 15_000
 
-const [role = '', socketPath = '', count = '', ...paths] = process.argv.slice(2)
+const [role = '', socketPath = '', patience = '', count = '', ...specs] = process.argv.slice(2)
 const say = (line: string): boolean => process.stdout.write(`${line}\n`)
 
 /** What waits for half a second or more (the polls) waits a hundred times as long. */
@@ -35,9 +35,9 @@ const patient: Scheduler = {
   monotonic: () => realScheduler.monotonic(),
 }
 
-function storeOf(path: string): Store {
-  const store = sqlite(path)
-  Hub.of(store, { scheduler: patient, random: realRandom })
+function open(spec: string): Store {
+  const store = storeOf(spec)
+  if (patience === 'patient') Hub.of(store, { scheduler: patient, random: realRandom })
   return store
 }
 
@@ -46,11 +46,13 @@ async function work(): Promise<void> {
   await once(server, 'listening')
   say('listening')
   const [socket]: Socket[] = await once(server, 'connection')
+  // The producer leaves when it has seen all.
+  socket?.on('error', () => {})
   const tell = (what: string, file: number, n: number): boolean | undefined =>
     socket?.write(`${what} ${file} ${n} ${instant()}\n`)
   await Promise.all(
-    paths.map(async (path, file) => {
-      const store = storeOf(path)
+    specs.map(async (spec, file) => {
+      const store = open(spec)
       const commit = store.commit.bind(store)
       store.commit = async (commands) => {
         const outcomes = await commit(commands)
@@ -68,9 +70,9 @@ async function work(): Promise<void> {
 
 async function produce(): Promise<void> {
   const socket = connect(socketPath)
-  const begunAt = paths.map(() => new Map<number, number>())
-  const settledAt = paths.map(() => new Map<number, number>())
-  const waiting = paths.map(() => (): void => {})
+  const begunAt = specs.map(() => new Map<number, number>())
+  const settledAt = specs.map(() => new Map<number, number>())
+  const waiting = specs.map(() => (): void => {})
   let launched = (): void => {}
   const launching = new Promise<void>((resolve) => {
     launched = resolve
@@ -87,8 +89,8 @@ async function produce(): Promise<void> {
   await launching
   const races: Races = { latencies: [], offsets: [] }
   await Promise.all(
-    paths.map(async (path, file) => {
-      const client = new Client({ store: storeOf(path), logger: quiet })
+    specs.map(async (spec, file) => {
+      const client = new Client({ store: open(spec), logger: quiet })
       const acceptedAt: number[] = []
       for (let n = 0; n < Number(count); n += 1) {
         const begun = new Promise<true>((resolve) => {
@@ -98,7 +100,7 @@ async function produce(): Promise<void> {
         await client.start('race', undefined, { queue: 'races', id: String(n) })
         acceptedAt.push(instant())
         const came = await Promise.race([begun, setTimeout(STUCK_MS, false, { ref: false })])
-        if (!came) throw new Error(`run ${n} of file ${file} stands still`)
+        if (!came) throw new Error(`run ${n} of store ${file} stands still`)
         races.latencies.push((begunAt[file]?.get(n) ?? Number.POSITIVE_INFINITY) - askedAt)
         await setTimeout(Math.random() * 3)
       }

@@ -15,7 +15,7 @@ import { passingPoints } from '../queue-halting.ts'
 import type { WorkerSettings } from '../queue-place.ts'
 import { taskWorkflow } from '../queue-work.ts'
 
-const [path = '', log = '', json = '{}'] = process.argv.slice(2)
+const [spec = '', log = '', json = '{}'] = process.argv.slice(2)
 const settings: WorkerSettings = JSON.parse(json)
 const say = (line: string): boolean => process.stdout.write(`${line}\n`)
 const journal = new Journal(log)
@@ -46,7 +46,7 @@ function halt(point: string): Promise<void> | undefined {
 function engineOf(): Engine {
   const { leaseMs, mute = false, executorId, version, queues } = settings
   // Each engine has a store object of its own, hence connections, a hub and a committer of its own.
-  const store = passingPoints(notingStore(path, journal), halt)
+  const store = passingPoints(notingStore(spec, journal), halt)
   if (leaseMs !== undefined) Hub.of(store, { scheduler: realScheduler, random: realRandom, leaseMs })
   if (mute) {
     store.leaseThread = () => ({ hold: () => {}, drop: () => {}, stop: () => Promise.resolve() })
