@@ -24,22 +24,27 @@ async function put(database: Database, ...names: readonly string[]): Promise<voi
 }
 
 /** How many transactions there are at the moment, of all stores. */
-async function openTransactions(): Promise<number> {
-  const { rows } = await run(`select count(*)::int as n from pg_stat_activity where state like 'idle in transaction%'`)
-  return rows[0].n
+/** Other tests use the server, too. */
+async function isInTransaction(backend: unknown): Promise<boolean> {
+  const { rows } = await run(`select state from pg_stat_activity where pid = $1`, [backend])
+  return rows.some(({ state }) => String(state).startsWith('idle in transaction'))
 }
 
 describe('a transaction', () => {
   it('is whole or not at all', async () => {
     const database = await openDatabase()
     await put(database, 'a', 'b')
+    let backend: unknown
     const failing = database.write(async (transaction) => {
+      const [row] = await transaction.query('select pg_catalog.pg_backend_pid()')
+      backend = row?.[0]
+      expect(await isInTransaction(backend)).toBe(true)
       await transaction.query(PUT, ['c', 'x'])
       throw new RangeError('no')
     })
     await expect(failing).rejects.toThrow(new RangeError('no'))
     expect(await keys(database)).toEqual(['a', 'b'])
-    expect(await openTransactions()).toBe(0)
+    expect(await isInTransaction(backend)).toBe(false)
   })
 
   it('runs again over fresh rows after an interference', async () => {
