@@ -22,9 +22,9 @@ export function numberOrNull(value: unknown): number | null {
   return value === null ? null : number(value)
 }
 
+/** 0 or 1 where the database has no truth values. */
 export function flag(value: unknown): boolean {
-  if (typeof value === 'boolean') return value
-  throw unreadable('a truth value', value)
+  return typeof value === 'boolean' ? value : number(value) !== 0
 }
 
 /** Reads a text that must be one of a few. */

@@ -6,44 +6,14 @@
  * it takes the row FOR UPDATE: then it waits for the starts under way, and new ones wait for it. A queue that is not
  * there yet has no row to lock, so those who find none keep `UNREGISTERED` instead.
  */
-import { flag, number, numberOrNull, text, textOrNull, UnreadableValueError } from '../columns.ts'
+import { number } from '../columns.ts'
 import type { NewQueue, QueueChange, QueueStats } from '../contract.ts'
-import type { QueueRecord, Retention } from '../records.ts'
+import { QUEUE_COLUMNS, toQueue } from '../queue-row.ts'
+import type { QueueRecord } from '../records.ts'
 import type { Database } from './database.ts'
 import { deriveLanes, deriveRuns, reopenLanes } from './derive.ts'
-import type { Row, Transaction } from './session.ts'
+import type { Transaction } from './session.ts'
 import { Interference, NOW } from './session.ts'
-
-/** In the order that `toQueue` reads. */
-export const QUEUE_COLUMNS = `name, global_concurrency, release_while_waiting, rate_limit, rate_period_ms,
-  priority_enabled, partitioned, retention, paused, config_version, updated_at`
-/** So many are they: what a statement selects besides comes after. */
-export const QUEUE_WIDTH = 11
-
-export function toQueue(row: Row): QueueRecord {
-  const limit = numberOrNull(row[3])
-  return {
-    name: text(row[0]),
-    globalConcurrency: numberOrNull(row[1]),
-    releaseWhileWaiting: flag(row[2]),
-    rateLimit: limit === null ? null : { limit, periodMs: number(row[4]) },
-    priorityEnabled: flag(row[5]),
-    partitioned: flag(row[6]),
-    retention: toRetention(textOrNull(row[7])),
-    paused: flag(row[8]),
-    configVersion: number(row[9]),
-    updatedAt: number(row[10]),
-  }
-}
-
-function toRetention(json: string | null): Retention | null {
-  if (json === null) return null
-  const stored: unknown = JSON.parse(json)
-  if (typeof stored !== 'object' || stored === null) throw new UnreadableValueError(`no retention: ${json}`)
-  const periods = new Map<string, unknown>(Object.entries(stored))
-  const period = (status: keyof Retention): number | null => numberOrNull(periods.get(status) ?? null)
-  return { success: period('success'), error: period('error'), dead: period('dead'), cancelled: period('cancelled') }
-}
 
 export const ALL_QUEUES = `select ${QUEUE_COLUMNS} from perdure.queues order by name`
 
@@ -51,10 +21,7 @@ export async function allQueues(database: Database): Promise<readonly QueueRecor
   return (await database.read((session) => session.query(ALL_QUEUES))).map(toQueue)
 }
 
-/**
- * Others may be at work in the queue for a moment; a start in a long transaction of a user's may take longer. To place
- * a million runs anew takes its time.
- */
+/** Others may be at work in the queue for a moment. To place a million runs anew takes its time. */
 const PATIENCE = { lockTimeoutMs: 5_000, answerWithinMs: 300_000 }
 
 export async function registerQueues(database: Database, queues: readonly NewQueue[]): Promise<readonly QueueRecord[]> {

@@ -1,11 +1,11 @@
 /** Why a run does not run, as far as the store knows, and what it would take. One statement, so one look. */
 import { number, text, textOrNull, word } from '../columns.ts'
 import type { Situation } from '../contract.ts'
+import { QUEUE_COLUMNS, QUEUE_WIDTH, toQueue } from '../queue-row.ts'
 import type { WaitRecord } from '../records.ts'
 import { listOf, toLedger } from './claim/json.ts'
 import type { Database } from './database.ts'
 import { opensAfter } from './ledger.ts'
-import { QUEUE_COLUMNS, QUEUE_WIDTH, toQueue } from './queues.ts'
 import { RUN_COLUMNS, RUN_WIDTH, toRun } from './runs.ts'
 import { NOW } from './session.ts'
 

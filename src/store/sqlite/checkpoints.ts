@@ -1,9 +1,8 @@
 /** Histories of runs: append-only within an epoch; a requeue moves what has to be run again to the past. */
 import { invariant } from '../../core/invariant.ts'
-import { number, numberOrNull, text, textOrNull, word } from '../columns.ts'
+import { flag, number, numberOrNull, text, textOrNull, word } from '../columns.ts'
 import type { NewCheckpoint, Refusal } from '../commands.ts'
 import type { CheckpointRecord, EncodedValue, RunRecord } from '../records.ts'
-import { flag } from './columns.ts'
 import type { Database } from './database.ts'
 import type { Row } from './driver.ts'
 import { applyEffect, startIdOf } from './effects.ts'

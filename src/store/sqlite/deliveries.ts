@@ -1,6 +1,6 @@
 /** Commands of the run that is being worked on, all of them under the fence. */
 
-import { number, numberOrNull } from '../columns.ts'
+import { flag, number, numberOrNull } from '../columns.ts'
 import type {
   CheckpointCommand,
   ExpireCommand,
@@ -18,7 +18,6 @@ import { isTerminal } from '../records.ts'
 import * as transitions from '../transitions.ts'
 import { applyTransition } from './apply.ts'
 import { findHeld, findRecorded, newEntries, record } from './checkpoints.ts'
-import { flag } from './columns.ts'
 import { act, startIdOf } from './effects.ts'
 import { findRun, runAt, toStatus, updateSettled } from './runs.ts'
 import type { Transaction } from './transaction.ts'

@@ -1,10 +1,9 @@
 /** The lease lane: renewing claims, and taking away those that ended. */
 import type { EpochMs } from '../../core/clock.ts'
-import { number, numberOrNull, text } from '../columns.ts'
+import { flag, number, numberOrNull, text } from '../columns.ts'
 import type { HeldClaim, ReclaimedRun, ReclaimOutcome, ReclaimRequest, RenewOutcome } from '../contract.ts'
 import * as transitions from '../transitions.ts'
 import { applyTransition } from './apply.ts'
-import { flag } from './columns.ts'
 import type { Database } from './database.ts'
 import { runAt } from './runs.ts'
 import { Transaction } from './transaction.ts'

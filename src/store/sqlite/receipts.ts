@@ -1,8 +1,7 @@
 /** Answers to commands that leave nothing else to recognise them by, for as long as a resend may come. */
 import type { EpochMs } from '../../core/clock.ts'
-import { text, UnreadableValueError, word } from '../columns.ts'
+import { flag, text, UnreadableValueError, word } from '../columns.ts'
 import type { KvOutcome, SignalOutcome } from '../commands.ts'
-import { flag } from './columns.ts'
 import type { Database } from './database.ts'
 
 const KEPT_MS = 24 * 60 * 60 * 1_000

@@ -1,9 +1,8 @@
 /** The rows of perdure_runs and what hangs on them one to one: inputs and endings. */
 import { invariant } from '../../core/invariant.ts'
-import { failureKind, failureKindOrNull, number, numberOrNull, text, textOrNull, word } from '../columns.ts'
+import { failureKind, failureKindOrNull, flag, number, numberOrNull, text, textOrNull, word } from '../columns.ts'
 import type { EncodedValue, Ending, RunRecord, RunStatus } from '../records.ts'
 import { isTerminal, RUN_STATUSES } from '../records.ts'
-import { flag } from './columns.ts'
 import type { Database } from './database.ts'
 import type { Row } from './driver.ts'
 

@@ -19,8 +19,9 @@
  * change is locked by who changes it against claims of either kind.
  *
  * No wake-up is lost:
- * - A start that commits after the look wakes whoever it concerns, and is found by the look that follows. One in a long
- *   transaction of a user's keeps FOR KEY SHARE on its queue, which none of the locks above waits for.
+ * - A start that commits after the look wakes whoever it concerns, and is found by the look that follows. Starts keep FOR
+ *   KEY SHARE on their queue, which none of the locks above waits for; one in a transaction of a caller keeps nothing
+ *   before that commits (migrations/start.ts).
  * - An end that frees a slot of a lane, and a claim that closes it as full: the claim locks the runs that it counts FOR
  *   SHARE, without waiting, and closes the lane only if they fill it. An end under way has locked its run, so the lane
  *   stays open; a later one waits for the claim, and then finds the lane closed, and opens it. (The locks of the lane's

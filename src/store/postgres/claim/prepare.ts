@@ -1,8 +1,8 @@
 /** The first half of a claim: locks the queues, makes due runs claimable, and plans what to take. */
 import type { EpochMs } from '../../../core/clock.ts'
 import type { ClaimedRun, ClaimRequest } from '../../contract.ts'
+import { QUEUE_COLUMNS, toQueue } from '../../queue-row.ts'
 import type { QueueRecord } from '../../records.ts'
-import { QUEUE_COLUMNS, toQueue } from '../queues.ts'
 import type { Transaction } from '../session.ts'
 import { Interference } from '../session.ts'
 import { heldUnder } from './held.ts'

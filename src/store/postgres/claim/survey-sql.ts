@@ -13,7 +13,7 @@
  * $9 tokens, $10 queues, $11 room in each, $12 and $13 of each the lanes to pass over, as JSON: for starts, for resumes;
  * $14 how many suspended runs are read for each that is wanted.
  */
-import { QUEUE_COLUMNS } from '../queues.ts'
+import { QUEUE_COLUMNS } from '../../queue-row.ts'
 import { NOW } from '../session.ts'
 
 const VERSION = '((select $3::boolean) or r.version is null or r.version = (select $4::text))'

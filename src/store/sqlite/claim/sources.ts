@@ -1,13 +1,12 @@
 /** The sources of a claim as their queues are now, all in one statement. */
 import type { EpochMs } from '../../../core/clock.ts'
-import { number, numberOrNull, text } from '../../columns.ts'
+import { flag, number, numberOrNull, text } from '../../columns.ts'
 import type { ClaimRequest, ClaimSource } from '../../contract.ts'
+import { QUEUE_COLUMNS, QUEUE_WIDTH, toQueue } from '../../queue-row.ts'
 import type { QueueRecord } from '../../records.ts'
-import { flag } from '../columns.ts'
 import type { Database } from '../database.ts'
 import type { Row } from '../driver.ts'
 import { opensAfter } from '../ledger.ts'
-import { QUEUE_COLUMNS, QUEUE_WIDTH, toQueue } from '../queues.ts'
 import { VERSIONS } from '../versions.ts'
 import { ends } from './held.ts'
 
